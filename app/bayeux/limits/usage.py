@@ -42,7 +42,8 @@ class Usage:
     def __init__(self, *, is_divided: bool = False) -> None:
         # Whether other shards may have sessions that count for the same limit.
         self.is_divided = is_divided
-        self.sessions: set[Session] = set()
+        # A dict in place of a set, which would have the order of addresses in memory.
+        self.sessions: dict[Session, None] = {}
         self.subscriptions = self.bytes = 0
         self.counted_ms = 0
 
@@ -89,10 +90,10 @@ class Usages:
     def _count(self, session: Session, subject: str, network: str, *, is_far: bool = False) -> None:
         if subject != NOBODY:
             usage = self._of_subject.setdefault(subject, Usage(is_divided=is_far))
-            usage.sessions.add(session)
+            usage.sessions[session] = None
         if network and session not in self._networks:
             self._networks[session] = network
-            self._of_network.setdefault(network, Usage(is_divided=True)).sessions.add(session)
+            self._of_network.setdefault(network, Usage(is_divided=True)).sessions[session] = None
 
     def remove(self, session: Session) -> None:
         _take(self._of_subject, self._senders.pop(session, session.subject), session)
@@ -122,6 +123,6 @@ class Usages:
 def _take(usages: dict[str, Usage], key: str, session: Session) -> None:
     usage = usages.get(key)
     if usage is not None:
-        usage.sessions.discard(session)
+        usage.sessions.pop(session, None)
         if not usage.sessions:
             del usages[key]

@@ -73,7 +73,8 @@ class AnsweringOthers:
         self._homes = homes
         self._letters = RepeatedLetters(homes)
         self._by_address: dict[str, FarRequest[Session]] = {}
-        self._of_key: dict[str, set[FarRequest[Session]]] = {}
+        # A dict in place of a set, which would have the order of addresses in memory.
+        self._of_key: dict[str, dict[FarRequest[Session], None]] = {}
         self._timers: Timers[FarRequest[Session]] = Timers()
         self._remembered: Remembered[Session] = Remembered(_MOST_REMEMBERED)
         # In place of requesters, which are not here.
@@ -177,7 +178,7 @@ class AnsweringOthers:
         new = [key for key in keys if key not in request.responders and key not in request.spoken]
         for key in new:
             request.responders.add(key)
-            self._of_key.setdefault(key, set()).add(request)
+            self._of_key.setdefault(key, {})[request] = None
         if new and request.is_kept:
             self._state.store.save_requests(field_of(request))
         if new and request.is_told and not request.is_work:
@@ -281,7 +282,7 @@ class AnsweringOthers:
             # It may reply again: the requester's shard knows whether this one counted.
             del request.spoken[sender.key]
             request.responders.add(sender.key)
-            self._of_key.setdefault(sender.key, set()).add(request)
+            self._of_key.setdefault(sender.key, {})[request] = None
             if sender.is_gone:
                 self._leave(request, sender.key)
         else:
@@ -332,7 +333,7 @@ class AnsweringOthers:
     def _forget_key(self, key: str, request: FarRequest[Session]) -> None:
         of_key = self._of_key.get(key)
         if of_key is not None:
-            of_key.discard(request)
+            of_key.pop(request, None)
             if not of_key:
                 del self._of_key[key]
 
@@ -368,7 +369,7 @@ class AnsweringOthers:
             request.spoken.update(kept.said)
             request.responders.update([each for each in kept.responders if each not in kept.said])
             for key in request.responders:
-                self._of_key.setdefault(key, set()).add(request)
+                self._of_key.setdefault(key, {})[request] = None
         if left and are_kept:
             self._state.store.save_requests(left)
 

@@ -73,8 +73,9 @@ class Requests(Generic[R]):
         # What connects them with other shards, if there are any.
         self.elsewhere: ElsewherePort | None = None
         self._by_address: dict[str, Request[R]] = {}
-        self._of_requester: dict[R, set[Request[R]]] = {}
-        self._of_responder: dict[str, set[Request[R]]] = {}
+        # Dicts in place of sets, which would have the order of addresses in memory.
+        self._of_requester: dict[R, dict[Request[R], None]] = {}
+        self._of_responder: dict[str, dict[Request[R], None]] = {}
         self._timers: Timers[Request[R]] = Timers()
         # Ended requests whose requesters must be informed, and requests that a responder has left.
         self._to_notify: deque[Request[R]] = deque()
@@ -127,7 +128,7 @@ class Requests(Generic[R]):
 
     def _enter(self, request: Request[R]) -> None:
         self._by_address[request.address] = request
-        self._of_requester.setdefault(request.requester, set()).add(request)
+        self._of_requester.setdefault(request.requester, {})[request] = None
         self._timers.ring_by(request, request.ends_at)
         self.outstanding += 1
 
@@ -142,7 +143,7 @@ class Requests(Generic[R]):
             if key not in request.responders and key not in request.spoken:
                 request.responders.add(key)
                 self.grants += 1
-                self._of_responder.setdefault(key, set()).add(request)
+                self._of_responder.setdefault(key, {})[request] = None
                 is_new = True
         if not self._ends_if_spent(request) and is_new:
             if not is_known:
@@ -438,12 +439,12 @@ class Requests(Generic[R]):
         self._told(request)
 
 
-def _remove(index: "dict[K, set[Request[R]]]", key: K, request: Request[R]) -> bool:
+def _remove(index: "dict[K, dict[Request[R], None]]", key: K, request: Request[R]) -> bool:
     """Remove the request from an index. Returns whether it was there."""
     requests = index.get(key)
     if requests is None or request not in requests:
         return False
-    requests.remove(request)
+    del requests[request]
     if not requests:
         del index[key]
     return True

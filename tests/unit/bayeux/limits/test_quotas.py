@@ -87,14 +87,14 @@ def test_a_subject_may_have_a_limited_number_of_sessions_from_all_addresses() ->
     assert enter(place, ELSEWHERE, "ada/1")["successful"]
 
 
-def test_all_sessions_of_a_subject_are_found_but_none_of_anonymous() -> None:
+def test_all_sessions_of_a_subject_are_found_in_their_order_but_none_of_anonymous() -> None:
     server = Server(DeliveryWire)
     sessions = [
-        server.client(ext={"delivery": {"session": name}}).session for name in ("joe/1", "joe")
+        server.client(ext={"delivery": {"session": name}}).session
+        for name in (*(f"joe/{number}" for number in range(1, 10)), "joe")
     ]
     server.client()
-    found = server.bayeux.state.sessions.of_subject("joe")
-    assert sorted(each.name for each in found) == sorted(each.name for each in sessions)
+    assert server.bayeux.state.sessions.of_subject("joe") == sessions
     assert server.bayeux.state.sessions.of_subject("anonymous") == []
 
 

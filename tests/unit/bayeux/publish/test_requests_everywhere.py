@@ -154,6 +154,26 @@ def test_a_responder_that_ends_is_waited_for_no_more(world: World) -> None:
     assert heard(world, requester) == [NO_RESPONDERS]
 
 
+def test_requests_that_a_responder_leaves_end_in_the_order_in_which_they_were_sent(
+    world: World,
+) -> None:
+    responder = listening(world, "ann/1")
+    ended: list[str] = []
+    world.shards[0].server.bayeux.state.requests.changed = lambda one: ended.append(one.name)
+    requesters = [guest(world, 0) for _ in range(20)]
+    for each in requesters:
+        asked(world, each)
+    for _ in range(2):
+        replies = [each for each in responder.hear() if "successful" in each]
+        responder.connect(ext={"ack": replies[-1]["ext"]["ack"]})
+        responder.server.turn()
+    ended.clear()
+    responder.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    responder.server.turn()
+    world.read_all()
+    assert ended == [each.session.name for each in requesters]
+
+
 def test_who_ends_after_the_deadline_does_not_change_the_outcome(world: World) -> None:
     requester, responder = guest(world, 0), listening(world, "ann/1")
     asked(world, requester)

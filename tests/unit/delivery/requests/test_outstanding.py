@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
-from holdfast.delivery.ports.journal_port import NO_JOURNAL
+from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.requests.outstanding import Requests
@@ -30,9 +32,10 @@ def tell_at_once(ended: Request[Receiver], step: RequestStep) -> None:
 
 def requests(
     announce_end: Callable[[Request[Receiver], RequestStep], None] = tell_at_once,
+    journal: DeliveryJournal = NO_JOURNAL,
 ) -> Requests[Receiver]:
     return Requests(
-        NO_JOURNAL,
+        journal,
         begin=lambda work: None,
         save=lambda fields: None,
         announce_end=announce_end,
@@ -135,11 +138,17 @@ def asked(
     book: Requests[Receiver],
     mode: ReplyMode = ReplyMode.FIRST,
     address: str = "/ret/x/4000001",
+    requester: Receiver | None = None,
 ) -> Request[Receiver]:
     """A request that is being asked."""
-    dee = person("dee/1")
     request = Request(
-        book, dee, channel="/a", reply_to=address, mode=mode, timeout_ms=5000, now=0.0, now_ms=0
+        *(book, requester or person("dee/1")),
+        channel="/a",
+        reply_to=address,
+        mode=mode,
+        timeout_ms=5000,
+        now=0.0,
+        now_ms=0,
     )
     book.open(request)
     return request
@@ -168,6 +177,24 @@ def test_a_request_is_forgotten_although_a_responder_ended_in_the_turn_of_its_an
     next_one = asked(book, address="/ret/x/4000002")
     book.drop(next_one)
     assert book.accept(request.address, person("bob/1")) == (None, ReplyFault.DENIED)
+
+
+def test_requests_of_a_session_that_ends_are_ended_in_the_order_in_which_they_were_sent() -> None:
+    ended: list[int] = []
+    journal = SimpleNamespace(
+        asked=lambda *_: None, request_ended=lambda _, __, ___, id: ended.append(id)
+    )
+    book = requests(journal=cast("DeliveryJournal", journal))
+    dee = person("dee/1")
+    for number in range(50):
+        request = asked(book, address=f"/ret/x/{number}", requester=dee)
+        request.id = number
+        book.grant(request, [f"ann/{number % 2}"])
+    book.session_ended(person("ann/0"))
+    while book.go_on(0.0):
+        pass
+    book.session_ended(dee)
+    assert ended == [*range(0, 50, 2), *range(1, 50, 2)]
 
 
 @pytest.mark.slow
