@@ -153,12 +153,8 @@ class ShardHomes:
 
     def has_answered(self, message: Message) -> None:
         effect = effect_of(message)
-        if effect is None:
-            return
-        letter = effect.letter
-        self._inbox.forget(letter.name)
-        if effect.is_confirmed:
-            self._own.log.pass_on(confirmation_of(letter), letter.sender)
+        if effect is not None and effect.is_confirmed:
+            self._own.log.pass_on(confirmation_of(effect.letter), effect.letter.sender)
             self._wake()
 
     def answered(self, names: Sequence[str]) -> None:
