@@ -7,7 +7,6 @@ Letters do not wait for each other.
 """
 
 from collections.abc import Callable, Iterator
-from enum import Enum
 from typing import Final, NamedTuple
 
 from holdfast.cluster.frames import ANSWER, LETTER, Entry
@@ -16,35 +15,15 @@ from holdfast.delivery.messages.shard_letter import ShardLetter
 # How long a sender waits for an answer, and how many may wait.
 PATIENCE_S: Final = 5.0
 MOST_WAITING: Final = 100_000
-# A flag, none of a message: the letter is done however late. Others are refused after a time.
-FOR_GOOD: Final = 4
 # Flags of answers. The effect is stored, but only counts when replicas have it: now they do.
 WAITS_FOR_REPLICAS: Final = 8
 CONFIRMED: Final = 16
 _NO_ANSWER: Final = b""
 
 
-class Outcome(Enum):
-    """What became of a letter, as far as its sender knows."""
-
-    ANSWERED = "answered"
-    # The shard refused it, because it came too late. It was not done.
-    EXPIRED = "expired"
-    # No answer came in time: it may be done, or be done later.
-    UNKNOWN = "unknown"
-
-
-class LetterResult(NamedTuple):
-    """The outcome of a letter, and the answer if there is one."""
-
-    outcome: Outcome
-    answer: bytes = b""
-
-
 class _Sent(NamedTuple):
-    shard: int
     until: float
-    done: Callable[[LetterResult], None]
+    done: Callable[[bytes | None], None]
     # The answer, while it waits for replicas.
     answer: bytes = _NO_ANSWER
 
@@ -75,10 +54,13 @@ class SentLetters:
         letter: Entry,
         shard: int,
         now: float,
-        done: Callable[[LetterResult], None],
+        done: Callable[[bytes | None], None],
     ) -> None:
-        """Send a letter, whose id no other has. `done` hears the result within some seconds."""
-        self._sent[letter.id] = _Sent(shard, now + PATIENCE_S, done)
+        """Send a letter, whose id no other has.
+
+        `done` hears the answer within some seconds, or None: it may be done, or be done later.
+        """
+        self._sent[letter.id] = _Sent(now + PATIENCE_S, done)
         self._pass_on(letter, shard)
 
     def answered(self, entry: Entry) -> None:
@@ -91,13 +73,8 @@ class SentLetters:
             self._sent[entry.id] = sent._replace(answer=entry.data)
             return
         del self._sent[entry.id]
-        if entry.flags & CONFIRMED:
-            outcome = Outcome.ANSWERED if sent.answer else Outcome.UNKNOWN
-            sent.done(LetterResult(outcome, sent.answer))
-            return
-        is_refused = entry.data == _NO_ANSWER
-        outcome = Outcome.EXPIRED if is_refused else Outcome.ANSWERED
-        sent.done(LetterResult(outcome, entry.data))
+        answer = sent.answer if entry.flags & CONFIRMED else entry.data
+        sent.done(answer or None)
 
     def tick(self, now: float) -> None:
         """End the wait for answers that did not come in time."""
@@ -108,7 +85,7 @@ class SentLetters:
                 break
             late.append(id)
         for sent in [self._sent.pop(id) for id in late]:
-            sent.done(LetterResult(Outcome.UNKNOWN))
+            sent.done(None)
 
 
 class Received(NamedTuple):
@@ -142,13 +119,11 @@ class Inbox:
     """Letters that this shard has not done yet.
 
     Args:
-        do: Begins to do a letter, and calls `done` later.
-        refuse: Removes a letter that came too late, and appends the answer.
+        do: Begins to do a letter.
     """
 
-    def __init__(self, do: Callable[[Received], None], refuse: Callable[[Done], None]) -> None:
+    def __init__(self, do: Callable[[Received], None]) -> None:
         self._do = do
-        self._refuse = refuse
         self._letters: dict[str, Received] = {}
 
     def __len__(self) -> int:
@@ -158,25 +133,14 @@ class Inbox:
         """Yield the letters that are not done."""
         yield from self._letters.values()
 
-    def take(self, sender: int, letter: Entry, now_ms: int) -> None:
-        """Do a letter that the store has in its inbox, or refuse it.
-
-        The publisher of the entry is the time until which it may be done, in ms since 1970.
-        """
+    def take(self, sender: int, letter: Entry) -> None:
+        """Do a letter that the store has in its inbox."""
         received = Received(sender, letter)
         if received.name in self._letters:
             # The store went back, and this process has told it the letter again.
             return
         self._letters[received.name] = received
-        if letter.flags & FOR_GOOD or now_ms <= int(letter.publisher or 0):
-            self._do(received)
-        else:
-            self._refuse(self.done(received, _NO_ANSWER))
-
-    def done(self, received: Received, answer: bytes) -> Done:
-        """Return what the script does that does the letter. It may be called once for each."""
-        del self._letters[received.name]
-        return done_with(received.for_core, answer)
+        self._do(received)
 
     def forget(self, name: str) -> None:
         """Take note that the store has the answer to a letter."""
@@ -193,11 +157,6 @@ def confirmation_of(letter: ShardLetter) -> Entry:
     return Entry(ANSWER, "", letter.id, "", CONFIRMED, _NO_ANSWER)
 
 
-def letter(
-    what: str, id: int, data: bytes, *, until_ms: int = 0, is_for_good: bool = False
-) -> Entry:
-    """Return a letter that asks for something, by its name.
-
-    Unless it is for good, it is refused after a time, in ms since 1970.
-    """
-    return Entry(LETTER, what, id, str(until_ms), FOR_GOOD if is_for_good else 0, data)
+def letter(what: str, id: int, data: bytes) -> Entry:
+    """Return a letter that asks for something, by its name."""
+    return Entry(LETTER, what, id, "", 0, data)

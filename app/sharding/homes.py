@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.cluster.frames import Entry, read, write
 from holdfast.cluster.letters import (
-    Done,
     Inbox,
-    LetterResult,
     Received,
     SentLetters,
     confirmation_of,
@@ -62,7 +60,7 @@ class ShardHomes:
         self._core_clock = core_clock
         self._wake = wake
         self._sent = SentLetters(own.log.pass_on)
-        self._inbox = Inbox(self._do, self._finish)
+        self._inbox = Inbox(self._do)
         # Topics that this shard tells, and those that others do: no rule calls them so.
         self.own_topics: set[str] = set()
         self._others_topics = own.interest.topics
@@ -135,15 +133,14 @@ class ShardHomes:
     def send(
         self, shard: int, what: str, data: bytes, done: Callable[[bytes | None], None]
     ) -> None:
-        def heard(result: LetterResult) -> None:
-            done(result.answer or None)
-
-        asked = letter(what, self._stamp(), data, is_for_good=True)
-        self._sent.send(asked, shard, self._clock(), heard)
+        asked = letter(what, self._stamp(), data)
+        self._sent.send(asked, shard, self._clock(), done)
         self._wake()
 
     def answer(self, letter: ShardLetter, answer: bytes) -> None:
-        self._finish(done_with(letter, answer))
+        done = done_with(letter, answer)
+        parts = parts_of([Addressed(done.answer, done.shard)])
+        self._store.append_facts({}, parts, _ignore, [letter.name])
         self._inbox.forget(letter.name)
 
     def answer_behind(self, letter: ShardLetter, answer: bytes) -> None:
@@ -170,7 +167,7 @@ class ShardHomes:
 
     def take_letter(self, sender: int, entry: Entry) -> None:
         """Do a letter that the store has in its inbox."""
-        self._inbox.take(sender, entry, 0)
+        self._inbox.take(sender, entry)
 
     def take_answer(self, answer: Entry) -> None:
         """Take the answer to a letter of this shard."""
@@ -200,10 +197,6 @@ class ShardHomes:
             self._early.append(received)
         else:
             self._from_letters.do(received.for_core, self._core_clock())
-
-    def _finish(self, done: Done) -> None:
-        parts = parts_of([Addressed(done.answer, done.shard)])
-        self._store.append_facts({}, parts, _ignore, [done.name])
 
 
 def _ignore(_: str | None) -> None:

@@ -30,8 +30,6 @@ from holdfast.cluster.frames import (
 from holdfast.cluster.letters import (
     Done,
     Inbox,
-    LetterResult,
-    Outcome,
     Received,
     SentLetters,
     letter,
@@ -129,7 +127,7 @@ class Shard:
         self.epoch = ""
         self.log = Log(self)
         self.letters = SentLetters(self.log.pass_on)
-        self.inbox = Inbox(self._do, self._answer)
+        self.inbox = Inbox(self._do)
         # Letters that a full store did not let this process do.
         self.undone: list[Received] = []
         others = [other for other in world.keys if other != number]
@@ -160,19 +158,19 @@ class Shard:
         inbox: Any = world.redis.hgetall(self.keys.inbox)
         for name, stored in inbox.items():
             [each] = read(stored).all_entries()
-            self.inbox.take(int(name.split()[0]), each, 0)
+            self.inbox.take(int(name.split()[0]), each)
 
     # Letters
 
     def send_letter(self) -> None:
         id = self.world.new_id(self.number)
-        asking = letter("keep", id, b"", is_for_good=True)
+        asking = letter("keep", id, b"")
         other = self.world.random.choice([*self.readers])
         self.world.asked.add(id)
         self.letters.send(asking, other, self.world.now, partial(self._heard, id))
 
-    def _heard(self, id: int, result: LetterResult) -> None:
-        if result.outcome is Outcome.ANSWERED:
+    def _heard(self, id: int, answer: bytes | None) -> None:
+        if answer is not None:
             self.world.answered.add(id)
 
     def _do(self, received: Received) -> None:
@@ -187,16 +185,13 @@ class Shard:
             if isinstance(reply, Exception):
                 self.undone.append(received)
             else:
-                self.inbox.done(received, b".")
+                self.inbox.forget(received.name)
                 self._appended(1, [done.shard])
 
         first, *others = self.world.doing(self.keys, done)
         self.calls.make(first, answered, may_be_refused=True, may_be_skipped=True)
         for call in others:
             self.calls.make(call, ignore_answer)
-
-    def _answer(self, done: Done) -> None:
-        raise AssertionError("all letters are for good")
 
     # The right to write
 
@@ -393,7 +388,7 @@ class Port:
     def show(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             if entry.kind == LETTER:
-                self.shard.inbox.take(self.other, entry, 0)
+                self.shard.inbox.take(self.other, entry)
             elif entry.kind == ANSWER:
                 self.shard.letters.answered(entry)
             elif not entry.flags & DURABLE:

@@ -19,7 +19,6 @@ from holdfast.cluster.frames import ANSWER, LETTER, Entry
 from holdfast.cluster.letters import (
     Done,
     Inbox,
-    LetterResult,
     Received,
     SentLetters,
     done_with,
@@ -124,7 +123,7 @@ class Shard:
             self, self, self.number, self.from_others.tap
         )
         self.sent = SentLetters(lambda entry, shard: self.keeper.log.append((entry, shard)))
-        self.inbox = Inbox(self._do, self.keeper.finish)
+        self.inbox = Inbox(self._do)
 
     def give_up(self) -> None:
         """Wait no longer for answers to letters."""
@@ -150,7 +149,7 @@ class Shard:
     def _go_on(self) -> None:
         self.among.made.begin()
         for received in [*self.keeper.inbox.values()]:
-            self.inbox.take(received.sender, received.entry, 0)
+            self.inbox.take(received.sender, received.entry)
         self.from_letters.go_on()
         self.server.turn()
         for other in self._world.shards:
@@ -328,12 +327,8 @@ class Shard:
     def send(
         self, shard: int, what: str, data: bytes, done: Callable[[bytes | None], None]
     ) -> None:
-        asked = letter(what, self.server.bayeux.state.node.stamp(), data, is_for_good=True)
-
-        def heard(result: LetterResult) -> None:
-            done(result.answer or None)
-
-        self.sent.send(asked, shard, self.server.now, heard)
+        asked = letter(what, self.server.bayeux.state.node.stamp(), data)
+        self.sent.send(asked, shard, self.server.now, done)
 
     def answer(self, letter: ShardLetter, answer: bytes) -> None:
         self.inbox.forget(letter.name)
@@ -378,7 +373,7 @@ class Shard:
             assert entry.kind == LETTER
             received = Received(sender, entry)
             self.keeper.inbox[received.name] = received
-            self.inbox.take(sender, entry, 0)
+            self.inbox.take(sender, entry)
 
     def _take(self, arrived: Arrived) -> None:
         self.from_others.expect([arrived])
