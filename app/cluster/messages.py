@@ -11,6 +11,7 @@ from holdfast.cluster.frames import DURABLE, MESSAGE, Entry, FrameUnreadable
 from holdfast.cluster.letters import WAITS_FOR_REPLICAS, Done, done_with
 from holdfast.delivery.messages.crossing import Crossing, Spared, crossing_of, spared_by
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
+from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.shard_letter import effect_of
 from holdfast.delivery.requests.of_others import Asked, AskedElsewhere, asked_by
 
@@ -51,6 +52,20 @@ def framed(messages: Iterable[Message]) -> list[Entry]:
         if crossing is not None:
             crossing.is_framed = True
             entries += _entries(message, crossing)
+    return entries
+
+
+def preceding(messages: Iterable[Message]) -> list[Entry]:
+    """Return the entries that must be in the log before the frame of these messages.
+
+    The call that stores a message with a publish key may find that it is a repeat. It appends
+    nothing then, and messages that are stored meanwhile would overtake those before it.
+    """
+    entries: list[Entry] = []
+    for message in messages:
+        crossing = _unframed(message)
+        if crossing is not None and crossing.before and publish_key_of(message) is not None:
+            entries += map(entry_of, crossing.take_before())
     return entries
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from holdfast.cluster.facts import OthersInterest
 from holdfast.cluster.frames import DURABLE, Facts
 from holdfast.cluster.log import Addressed, Log, parts_of
-from holdfast.cluster.messages import answered, entry_of, framed, size_of
+from holdfast.cluster.messages import answered, entry_of, framed, preceding, size_of
 from holdfast.cluster.places import Place, place_of
 from holdfast.cluster.trimming import Trimming
 from holdfast.delivery.messages.message import Message
@@ -91,6 +91,11 @@ class OwnLog:
 
     def frame_of(self, messages: Sequence[Message], now: float) -> Parts | None:
         """Return what others get of these messages, once for each message."""
+        before = preceding(messages)
+        if before:
+            for each in before:
+                self.log.pass_on(each)
+            self.log.flush(now)
         entries = framed(messages)
         answers = answered(messages, waits=self._store.waits_for_replicas)
         if not (entries or answers):

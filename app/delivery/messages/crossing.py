@@ -2,7 +2,8 @@
 
 Stored messages are appended to the log by the calls that store them, all others when they are
 shown. A message that is not stored, and waits for a stored one before it, would be overtaken by
-the next stored one of its channel: so the call that stores that one appends both.
+the next stored one of its channel: so the call that stores that one appends both. If that one has a
+publish key, a call before it does, because a repeat appends nothing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -24,7 +25,7 @@ class Crossing(MessageRecord):
     def __init__(self) -> None:
         # Whether a call that stores messages appends it.
         self.is_stored = False
-        # Messages that are not stored, and that the call appends before this one.
+        # Messages that are not stored, and that are to be appended before this one.
         self.before: Sequence[Message] = ()
         # Whether a frame has it already.
         self.is_framed = False
@@ -32,6 +33,11 @@ class Crossing(MessageRecord):
     def is_of_copies(self) -> bool:
         # The others have the original.
         return False
+
+    def take_before(self) -> Sequence[Message]:
+        """Return the messages before this one, which another call appends."""
+        before, self.before = self.before, ()
+        return before
 
     @classmethod
     def add_to(cls, message: Message) -> "Crossing":
@@ -118,7 +124,7 @@ class Crossings:
         if not before:
             return answered
         crossing.before = before
-        return partial(self._answered, before, answered)
+        return partial(self._answered, crossing, answered)
 
     def shown(self, message: Message) -> None:
         """Pass the message on, if it crosses, unless the call that stores it does so."""
@@ -130,11 +136,9 @@ class Crossings:
         for record in message.records or ():
             record.crossed()
 
-    def _answered(
-        self, before: Sequence[Message], answered: Answered, outcome: PersistOutcome
-    ) -> None:
+    def _answered(self, crossing: Crossing, answered: Answered, outcome: PersistOutcome) -> None:
         if outcome is PersistOutcome.REFUSED or outcome is PersistOutcome.REPEATED:
             # The call has appended nothing.
-            for each in before:
+            for each in crossing.take_before():
                 self._others.pass_on(each)
         answered(outcome)

@@ -72,6 +72,8 @@ class Shard:
         self.member.serve()
         self.turn()
         self.publisher = self.server.client(ext={"delivery": {}})
+        # What it published last with a key, and may publish again: the channel, data and options.
+        self.keyed: tuple[str, Any, dict[str, Any]] | None = None
         self.publisher_name = next(world.names)
 
     def _wake(self) -> None:
@@ -382,6 +384,7 @@ class World:
                 lambda: self._publish(shard),
                 lambda: self._publish(shard),
                 lambda: self._publish(shard),
+                lambda: self._repeat(shard),
                 lambda: self._read(shard),
                 lambda: self._read(shard),
                 lambda: self._read(shard),
@@ -414,16 +417,26 @@ class World:
         options: dict[str, Any] = {} if persistent is None else {"persistent": persistent}
         if self.makes_topics and self.random.random() < 0.05:
             options["topic"] = {"destroyDelay": -1}
+        if persistent and self.random.random() < 0.5:
+            options["key"] = str(number)
         receivers = [
             person
             for person in self.people
             if any(_matches(pattern, channel) for pattern in person.patterns)
             and self._must_hear(person, persistent)
         ]
-        asked = shard.publisher.publish(
-            channel, [shard.publisher_name, channel, number], ext={"delivery": options}
-        )
+        data = [shard.publisher_name, channel, number]
+        asked = shard.publisher.publish(channel, data, ext={"delivery": options})
         self.waiting.append((shard, asked, number, channel, receivers))
+        if "key" in options:
+            shard.keyed = channel, data, options
+
+    def _repeat(self, shard: Shard) -> None:
+        """Publish again what has a key, as a client does that has had no answer."""
+        if shard.keyed is not None:
+            channel, data, options = shard.keyed
+            asked = shard.publisher.publish(channel, data, ext={"delivery": options})
+            self.waiting.append((shard, asked, data[-1], channel, []))
 
     def _must_hear(self, person: Person, persistent: bool | None) -> bool:
         """Whatever is not stored may get lost when something fails."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from holdfast.cluster.places import NOWHERE, Opening, Place, text_of
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.sharding.ports import ShardStore
 from holdfast.store.log_scripts import Parts, Step
@@ -67,9 +68,14 @@ class StoreModel(FakeKeeper):
         assert self.owner is not None
         self.owner.flush()
         if frame := self.owner.frame_of([message]):
-            self._append(frame)
+            if not self._is_repeat(message):
+                self._append(frame)
             self.after(self.owner.on_answered)
         super().keep(message, receivers, done, fields)
+
+    def _is_repeat(self, message: Message) -> bool:
+        key = publish_key_of(message)
+        return key is not None and self.keyed.get(key.digest, (message.id,))[0] != message.id
 
     def append(
         self, count: int, parts: Mapping[str, bytes], done: Callable[[bool], None], /

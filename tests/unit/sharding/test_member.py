@@ -36,7 +36,7 @@ def test_everybody_hears_everything_in_order_if_nothing_fails() -> None:
 @pytest.mark.slow
 def test_who_subscribes_to_a_pruned_channel_hears_everything_from_the_answer_on() -> None:
     pruned = grafted = 0
-    for seed in range(10 * TIMES):
+    for seed in range(12 * TIMES):
         world = World(seed, has_faults=False, is_rare=True)
         world.run(800)
         pruned, grafted = pruned + world.pruned, grafted + world.grafted
