@@ -111,6 +111,7 @@ class Forwarding:
         return Door(
             *(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of),
             self._gives,
+            bayeux.state.options.request_limits,
         )
 
     def _gives(self, shard: int, body: bytes, exchange: Exchange) -> bool:

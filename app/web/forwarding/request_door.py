@@ -7,13 +7,13 @@ from typing import Final
 from holdfast.bayeux.session import Exchange, Pipe
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.client_ids import ClientIds
-from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.codec import Json, RequestLimits
 from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.request_owner import (
-    client_id_of,
-    first_in,
-    handshake_in,
+    LIMITS,
+    may_change_session,
+    owner_in,
     plain_id_in,
     written_id_in,
 )
@@ -22,7 +22,6 @@ from holdfast.web.request_scheduler import UnfinishedRequest
 from holdfast.web.request_sink import RequestSink
 
 _MOST_HOMES: Final = 100_000
-_CONNECT: Final = "/meta/connect"
 # No shard has this number.
 _UNKNOWN: Final = -1
 # Returns the subject that a handshake claims, if any: its home checks whether that is true.
@@ -45,6 +44,7 @@ class Door:
         subject_of: Whose session a handshake asks for.
         gives: Gives the connection of a request to the shard that has to handle it; returns False
             if it stays.
+        limits: Beyond these, any shard refuses a request.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Door:
         shards: Mapping[int, FarShard],
         subject_of: SubjectOf,
         gives: Gives = _gives_nothing,
+        limits: RequestLimits = LIMITS,
     ) -> None:
         self._own = own
         self._client_ids = client_ids
@@ -62,6 +63,7 @@ class Door:
         self._shards = shards
         self._subject_of = subject_of
         self._gives = gives
+        self._limits = limits
         # The shards of clients that were here lately, by their ids as most requests have them: they
         # need not be checked again.
         self._homes: dict[bytes, int | None] = {}
@@ -71,7 +73,7 @@ class Door:
     def receive(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
         shard = self._home_of(body, exchange)
         if isinstance(exchange.pipe, Socket):
-            shard = _home_by_socket(exchange.pipe, shard, body)
+            shard = self._home_by_socket(exchange.pipe, shard, body)
         if shard is not None:
             if exchange.pipe is None and self._gives(shard, body, exchange):
                 return None
@@ -96,6 +98,20 @@ class Door:
             for shard in self._shards.values():
                 shard.detach(socket)
 
+    def _home_by_socket(self, socket: Socket, shard: int | None, body: bytes) -> int | None:
+        """Return which shard handles a message on a socket, if by its id `shard` would.
+
+        Without a handshake or a connect, the living session of a socket refuses what is not its
+        own.
+        """
+        if socket.has_session_elsewhere:
+            bound: int | None = socket.shard
+        elif socket.session is not None and not socket.session.is_gone:
+            bound = None
+        else:
+            return shard
+        return shard if shard == bound or may_change_session(body, self._limits) else bound
+
     def _home_of(self, body: bytes, exchange: Exchange) -> int | None:
         """Return the shard of a request, or None if this process handles it."""
         home = self._homes.get(written_id_in(body), _UNKNOWN)
@@ -103,12 +119,10 @@ class Door:
             return home
         client_id = plain_id_in(body)
         if client_id is None:
-            handshake = handshake_in(body)
-            if handshake is not None:
-                return self._home_of_newcomer(handshake, exchange)
-            client_id = client_id_of(body)
-            if client_id is None:
-                return None
+            owner = owner_in(body, self._limits)
+            if not isinstance(owner, str):
+                return None if owner is None else self._home_of_newcomer(owner, exchange)
+            client_id = owner
         written = f':"{client_id}"'.encode()
         home = self._homes.get(written, _UNKNOWN)
         return self._find(client_id, written) if home == _UNKNOWN else home
@@ -154,23 +168,3 @@ class Door:
         if isinstance(pipe, Socket):
             for shard in self._shards.values():
                 shard.drained(pipe)
-
-
-def _home_by_socket(socket: Socket, shard: int | None, body: bytes) -> int | None:
-    """Return which shard handles a message on a socket, if by its id `shard` would.
-
-    Without a handshake or a connect, the living session of a socket refuses what is not its own.
-    """
-    if socket.has_session_elsewhere:
-        bound: int | None = socket.shard
-    elif socket.session is not None and not socket.session.is_gone:
-        bound = None
-    else:
-        return shard
-    return shard if shard == bound or _may_change_session(body) else bound
-
-
-def _may_change_session(body: bytes) -> bool:
-    """Return whether a request may give its socket another session, or cannot be read at all."""
-    first = first_in(body)
-    return not first or first.get("channel") == _CONNECT or handshake_in(body) is not None

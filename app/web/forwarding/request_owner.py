@@ -1,28 +1,28 @@
 """Whose a request is, from its bytes: mostly without decoding it."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
-import orjson
-
-from holdfast.bayeux.wire.codec import Json, RequestLimits, decode
+from holdfast.bayeux.wire.codec import Json, RequestLimits, decode, read
 from holdfast.bayeux.wire.errors import RequestRefused
+from holdfast.bayeux.wire.unfit import Salvage
 
 _NAME: Final = b'"clientId"'
 _ID: Final = re.compile(rb'"clientId"\s*:\s*"([A-Za-z0-9_-]{29})"')
 # How most clients write what follows the name, and how long that is.
 _WRITTEN: Final = re.compile(rb':"([A-Za-z0-9_-]{29})"')
 _WRITTEN_SIZE: Final = 32
+_CONNECT: Final = "/meta/connect"
 _HANDSHAKE: Final = "/meta/handshake"
 _BYTES_OF_IT: Final = _HANDSHAKE.encode()
 _ESCAPE: Final = b"\\"
-# With these escapes, a name or a channel may look different.
-_ESCAPES: Final = (b"\\u", b"\\/")
-# Escapes for letters in the name.
-_HIDING: Final = re.compile(rb"\\u00[467]")
-# Larger requests are no handshakes that anybody would accept.
-_MOST_BYTES: Final = 65_536
-_LIMITS: Final = RequestLimits(bytes=_MOST_BYTES)
+# With these escapes, a name, an id or a channel may look different.
+_HIDING: Final = re.compile(rb"\\(?:/|u00[2-7])")
+# How many bytes of a request are read at once in the way that reads everything, which is slow.
+_MOST_SALVAGED: Final = 65_536
+# The limits of servers without settings.
+LIMITS: Final = RequestLimits()
 
 
 def written_id_in(body: bytes) -> bytes:
@@ -58,30 +58,47 @@ def plain_id_in(body: bytes) -> str | None:
     return found[1].decode() if count == 1 or count == body.count(found[0]) else None
 
 
-def handshake_in(body: bytes) -> Json | None:
-    """Return the handshake of a request, which is handled before its other messages, or None."""
-    if len(body) > _MOST_BYTES or (body.find(_BYTES_OF_IT) < 0 and not _has_escapes(body)):
-        return None
-    try:
-        messages = decode(body, _LIMITS)
-    except RequestRefused:
-        return None
-    return next((each for each in messages if each.get("channel") == _HANDSHAKE), None)
+def owner_in(body: bytes, limits: RequestLimits = LIMITS) -> Json | str | None:
+    """Return the handshake of a request, which is handled before its other messages.
 
-
-def client_id_of(body: bytes) -> str | None:
-    """Return the client id of the first message that has one, or None if none has.
-
-    A body that is not JSON has none: the process that refuses it need not be a particular one.
+    Without one, return the client id of the first message that has one, or None if none has. A body
+    that is not JSON has none: the process that refuses it need not be a particular one.
     """
     found, count = _ID.search(body), body.count(_NAME)
+    seen = None
     if found is not None and (count == 1 or count == body.count(found[0])):
-        if not _HIDING.search(body):
-            return found[1].decode()
-    elif found is None and count <= 1 and not _has_escapes(body):
-        return None
-    client_id = first_in(body).get("clientId")
+        seen = found[1].decode()
+    if body.find(_BYTES_OF_IT) < 0 and not _hides(body) and (seen is not None or count <= 1):
+        return seen
+    messages = messages_in(body, limits)
+    if not messages:
+        return seen
+    for message in messages:
+        if message.get("channel") == _HANDSHAKE:
+            return message
+    client_id = messages[0].get("clientId")
     return client_id if isinstance(client_id, str) else None
+
+
+def may_change_session(body: bytes, limits: RequestLimits = LIMITS) -> bool:
+    """Return whether a request may give its socket another session, or cannot be read at once."""
+    messages = messages_in(body, limits)
+    return (
+        not messages
+        or messages[0].get("channel") == _CONNECT
+        or any(message.get("channel") == _HANDSHAKE for message in messages)
+    )
+
+
+def messages_in(body: bytes, limits: RequestLimits) -> Sequence[Json]:
+    """Return the messages of a request; none if they cannot be read at once."""
+    try:
+        if len(body) <= _MOST_SALVAGED:
+            return decode(body, limits)
+        found = read(body, limits)
+    except RequestRefused:
+        return ()
+    return () if isinstance(found, Salvage) else found
 
 
 def answered_id_in(frames: bytes) -> str | None:
@@ -90,18 +107,5 @@ def answered_id_in(frames: bytes) -> str | None:
     return None if found is None else found[1].decode()
 
 
-def first_in(body: bytes) -> Json:
-    """Return the first message; an empty one if there is none that can be read at once."""
-    try:
-        if len(body) <= _MOST_BYTES:
-            return decode(body, _LIMITS)[0]
-        # Other ways to read a large one take too long.
-        messages = orjson.loads(body)
-        first = messages[0] if isinstance(messages, list) and messages else messages
-    except (RequestRefused, ValueError):
-        return {}
-    return first if isinstance(first, dict) else {}
-
-
-def _has_escapes(body: bytes) -> bool:
-    return body.find(_ESCAPE) >= 0 and any(body.find(escape) >= 0 for escape in _ESCAPES)
+def _hides(body: bytes) -> bool:
+    return body.find(_ESCAPE) >= 0 and _HIDING.search(body) is not None
