@@ -155,6 +155,7 @@ class App {
         this.#freshness.clear();
         this.#age.begin();
         this.#mark(title);
+        content.ariaBusy = "true";
         const made = await make(this, rest, chosen).catch(unknown).catch(({message}) =>
             [h("h1", {}, title), h("p", {class: "card panel state bad"}, message)]);
         // The user may have opened another page meanwhile.
@@ -162,6 +163,7 @@ class App {
             this.#age.made();
             document.title = `${title} · Holdfast`;
             content.replaceChildren(...[made].flat().filter(Boolean));
+            content.ariaBusy = null;
             content.focus({preventScroll: true});
             scrollTo(0, 0);
         }

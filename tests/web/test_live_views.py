@@ -1,5 +1,6 @@
 """What operators see: figures and their feed, channels, and the trace of a message."""
 
+import asyncio
 import time
 from dataclasses import asdict
 from typing import Any
@@ -116,6 +117,21 @@ async def test_returned_entries_count_as_oldest_unless_they_wait_for_a_retry(
     server.now += 2
     figures = await server.api.system.figures()
     assert (figures.waiting, figures.polling, figures.oldest_ms is None) == (1, 0, False)
+
+
+async def test_readings_do_not_wait_for_a_store_that_is_known_to_be_silent(
+    server: LiveServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(*_: object) -> Any:
+        await asyncio.Event().wait()
+
+    system = server.api.system
+    monkeypatch.setattr(type(server.bayeux.state.store), "takes_messages", False)
+    monkeypatch.setattr(server.letters.search, "query", silent)
+    monkeypatch.setattr(system._figures, "_letters", silent)
+    async with asyncio.timeout(0.9):
+        now = await system.now(1)
+    assert (now.store, now.letters, now.figures.letters) == ("unavailable", None, None)
 
 
 async def test_all_callers_share_one_reading_a_second(server: LiveServer) -> None:

@@ -1,5 +1,6 @@
 """The live figures, for the console and for scripts."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # A reading is good for this long, and a thousand sessions more make the next one wait longer.
 _FRESH_S = 0.9
+# Other shards wait for a second. A store that takes no messages may be silent, or only full.
+_IN_DOUBT_S = 0.4
 
 
 class LiveFigures:
@@ -66,12 +69,17 @@ class LiveFigures:
 
     async def read(self) -> "Figures":
         if self._latest is None or self._clock() >= self._good_until:
-            try:
-                letters = await self._letters()
-            except StoreUnavailable:
-                letters = LetterStatistics()
-            self._latest = self._take(letters)
+            self._latest = self._take(await self._count_letters())
         return self._latest
+
+    async def _count_letters(self) -> LetterStatistics:
+        """Ask the store: only for a moment if it already has no answer for others."""
+        is_well = self._hub.store.takes_messages
+        try:
+            async with asyncio.timeout(None if is_well else _IN_DOUBT_S):
+                return await self._letters()
+        except (StoreUnavailable, TimeoutError):
+            return LetterStatistics()
 
     def _take(self, letters: LetterStatistics) -> "Figures":
         begun = time.thread_time()

@@ -83,6 +83,9 @@ class LiveNow:
 
     async def _codes(self, figures: Figures) -> views.FirstItems[views.CodeNow] | None:
         """Count the letters of the last hour by code: by all codes of the latest ones."""
+        if figures.letters is None:
+            # The store has just not answered.
+            return None
         since = figures.time - _HOUR_MS
         try:
             latest = await self._letters.query(LetterFilter(since=since), None, _SAMPLES)
