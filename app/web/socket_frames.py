@@ -20,6 +20,16 @@ def frame(payload: bytes) -> bytes:
     return struct.pack("!BBQ", _TEXT, 127, size) + payload
 
 
+def content_of_first(frames: bytes) -> bytes:
+    """Return what the first of these frames carries."""
+    size, begin = frames[1], 2
+    if size == 126:
+        size, begin = int.from_bytes(frames[2:4]), 4
+    elif size == 127:
+        size, begin = int.from_bytes(frames[2:10]), 10
+    return frames[begin : begin + size]
+
+
 def frames_of(messages: Sequence[Event], per_frame: int) -> bytes:
     """Return the frames of these messages, of which `per_frame` share one; all if negative."""
     if per_frame == 1:

@@ -23,7 +23,7 @@ from holdfast.web.forwarding.frames import (
 from holdfast.web.forwarding.given_replies import GivenReplies
 from holdfast.web.forwarding.parking import Parking, refuse
 from holdfast.web.forwarding.passages import PassageOut
-from holdfast.web.forwarding.request_owner import answered_id_in
+from holdfast.web.forwarding.request_owner import greeted_id_in
 from holdfast.web.forwarding.shard_link import Handlers, Link
 from holdfast.web.forwarding.speakers import ToldSpeakers
 from holdfast.web.intake import SMALL
@@ -59,8 +59,8 @@ class FarShard:
         self.newcomers: Callable[[], Mapping[str, float]] = dict
         # Called when a socket has a session of the home.
         self.on_bound: Callable[[Socket], None] = _ignore
-        # Called when a socket has been answered for the first time by the session of the home, with
-        # its client id.
+        # Called when a handshake on a socket has made or resumed a session of the home, with its
+        # client id.
         self.on_entered: Callable[[Socket, str], None] | None = None
         self._entering: set[Socket] = set()
         # Whether the home is about to leave its place to another process.
@@ -346,7 +346,7 @@ class FarShard:
 
     def _enter(self, socket: Socket, frames: bytes) -> None:
         self._entering.discard(socket)
-        client_id = answered_id_in(frames)
+        client_id = greeted_id_in(frames)
         if self.on_entered is not None and client_id is not None:
             # When this process has read everything, and told the home that this was written.
             asyncio.get_running_loop().call_soon(self.on_entered, socket, client_id)

@@ -4,9 +4,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+import orjson
+
 from holdfast.bayeux.wire.codec import Json, RequestLimits, decode, read
 from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.bayeux.wire.unfit import Salvage
+from holdfast.web.socket_frames import content_of_first
 
 _NAME: Final = b'"clientId"'
 _ID: Final = re.compile(rb'"clientId"\s*:\s*"([A-Za-z0-9_-]{29})"')
@@ -16,6 +19,8 @@ _WRITTEN_SIZE: Final = 32
 _CONNECT: Final = "/meta/connect"
 _HANDSHAKE: Final = "/meta/handshake"
 _BYTES_OF_IT: Final = _HANDSHAKE.encode()
+# No event is on its channel.
+_GREETING: Final = b'[{"channel":"/meta/handshake"'
 _ESCAPE: Final = b"\\"
 # With these escapes, a name, an id or a channel may look different.
 _HIDING: Final = re.compile(rb"\\(?:/|u00[2-7])")
@@ -101,10 +106,16 @@ def messages_in(body: bytes, limits: RequestLimits) -> Sequence[Json]:
     return () if isinstance(found, Salvage) else found
 
 
-def answered_id_in(frames: bytes) -> str | None:
-    """Return the client id in WebSocket frames with a reply, or None."""
-    found = _ID.search(frames)
-    return None if found is None else found[1].decode()
+def greeted_id_in(frames: bytes) -> str | None:
+    """Return the client id in the reply to a handshake, which is alone in the first frame, or None.
+
+    Others choose what is in events.
+    """
+    content = content_of_first(frames)
+    if not content.startswith(_GREETING):
+        return None
+    client_id = orjson.loads(content)[0].get("clientId")
+    return client_id if isinstance(client_id, str) else None
 
 
 def _hides(body: bytes) -> bool:

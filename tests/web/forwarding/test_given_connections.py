@@ -160,6 +160,28 @@ async def test_an_open_socket_follows_its_named_session(both: Workers, door: int
         assert isinstance(session.pipe, Socket)
 
 
+@DOORS
+async def test_what_others_publish_gives_a_socket_no_session(both: Workers, door: int) -> None:
+    ada, eve = both.person(door), both.person(1 - door)
+    # Its browser is at home at the door, and its session at the other worker.
+    await ada.handshake()
+    await ada.handshake(f"{both.subject_of(1 - door)}/1")
+    await ada.reply("/meta/subscribe", subscription="/news")
+    await ada.connect()
+    await eve.handshake()
+    async with both.at(door, ada).http.ws_connect("/cometd") as socket:
+        connect = {"channel": "/meta/connect", "connectionType": "websocket"}
+        await socket.send_json([{**connect, "clientId": ada.client_id}])
+        await until(lambda: any(each.held_connect for each in both.sessions(1 - door)))
+        await eve.reply("/news", data={"channel": "/meta/handshake", "clientId": eve.client_id})
+        assert "data" in (await socket.receive_json(timeout=5.0))[0]
+        assert (await socket.receive_json(timeout=5.0))[0]["successful"]
+        await socket.send_json([{"channel": "/news", "data": 1, "clientId": ada.client_id}])
+        [reply] = await socket.receive_json(timeout=5.0)
+        assert reply["successful"]
+    assert given(both, door) == 0
+
+
 async def enter_by(socket: aiohttp.ClientWebSocketResponse, name: str) -> str:
     """Begin a named session over a socket."""
     hello = {"channel": "/meta/handshake", "version": "1.0"}

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller
 from holdfast.web.forwarding.newcomers import Newcomers
-from holdfast.web.forwarding.request_owner import owner_in, plain_id_in
+from holdfast.web.forwarding.request_owner import greeted_id_in, owner_in, plain_id_in
+from holdfast.web.socket_frames import frame
 from tests.web.requests import CLIENT_ID, CONNECT, HANDSHAKE, PUBLISH, encode, ids_of_session
 
 OTHER_ID, _ = ids_of_session(2)
@@ -110,6 +111,14 @@ def test_a_request_that_is_refused_for_its_many_values_is_not_decoded() -> None:
     # Its arrays would take half a second.
     body = b'[{"clientId":"x","data":[' + b"[]," * 1_000_000 + b'[]],"more":{"clientId":1}}]'
     assert owner_in(body) is None
+
+
+@pytest.mark.parametrize("size", [0, 100, 70_000])
+def test_only_the_reply_to_its_handshake_says_which_session_a_socket_has(size: int) -> None:
+    greeting = frame(encode({**HANDSHAKE, "ext": {"x": "x" * size}, "clientId": CLIENT_ID}))
+    event = frame(encode({"channel": "/news", "data": {"clientId": OTHER_ID, "x": "x" * size}}))
+    assert greeted_id_in(greeting + event) == CLIENT_ID
+    assert greeted_id_in(event + greeting) is None
 
 
 class Credentials:
