@@ -37,7 +37,7 @@ class Passage(Protocol):
     def sent(self) -> tuple[int, int]:
         """Its number, which no other one has, and how many frames it has taken.
 
-        If it is lost, these are the last ones: what it has taken may still arrive.
+        If it takes no more, these are the last ones: what it has taken may still arrive.
         """
         ...
 

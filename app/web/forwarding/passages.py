@@ -43,7 +43,7 @@ class PassageOut:
         self._link: Link | None = None
         # What the home calls the link, 0 if it takes no messages; and how many frames were sent.
         self._number = self._count = 0
-        # The same of the last one that was lost: these frames may still arrive.
+        # The same of the last one that was lost or held: these frames may still arrive.
         self._former = 0, 0
         # Whether this shard sends nothing for now.
         self._is_resting = False
@@ -66,11 +66,14 @@ class PassageOut:
     def lost(self) -> None:
         """The link has ended."""
         self._link = None
+        self._end()
+        self.is_heard = True
+        self.pruned.clear()
+
+    def _end(self) -> None:
         if self._count:
             self._former = self._number, self._count
         self._number = self._count = 0
-        self.is_heard = True
-        self.pruned.clear()
 
     @property
     def is_open(self) -> bool:
@@ -82,7 +85,7 @@ class PassageOut:
 
     @property
     def sent(self) -> tuple[int, int]:
-        """What the home calls the link, or a lost one, and how many frames were sent there."""
+        """What the home calls the link, or the last one, and how many frames were sent there."""
         return (self._number, self._count) if self._number else self._former
 
     def send(self, frame: bytes) -> None:
@@ -108,7 +111,7 @@ class PassageOut:
 
     def _hold(self, number: int, _: bytes) -> None:
         if self._link is not None:
-            self._number = self._count = 0
+            self._end()
             self._link.send(pack(Kind.HELD, number))
 
     def _heard(self, _: int, __: bytes) -> None:

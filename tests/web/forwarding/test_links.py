@@ -252,6 +252,23 @@ async def test_a_lost_link_is_named_until_the_next_one_because_its_messages_may_
         assert passage.sent == (2, 0)
 
 
+async def test_a_held_way_is_named_until_the_next_one_because_its_messages_may_still_arrive(
+    path: Path,
+) -> None:
+    async with ends(path) as both:
+        passage = both.far.passage
+        await both.listen()
+        await until(lambda: passage.is_open)
+        passage.send(b"a")
+        both.server.hold()
+        await until(lambda: not passage.is_open)
+        assert passage.sent == (1, 1)
+        await until(lambda: both.server.is_held)
+        both.server.open_passages()
+        await until(lambda: passage.is_open)
+        assert passage.sent == (2, 0)
+
+
 async def test_a_door_that_rests_hears_when_all_messages_have_arrived(path: Path) -> None:
     async with ends(path) as both:
         passage, inlet = both.far.passage, both.inlet
@@ -283,7 +300,7 @@ async def test_a_home_holds_messages_and_opens_the_way_again(path: Path) -> None
         both.server.hold()
         assert not both.server.is_held
         await until(lambda: both.server.is_held)
-        assert (len(inlet.came), passage.is_open, passage.sent) == (1, False, (0, 0))
+        assert (len(inlet.came), passage.is_open) == (1, False)
         # Again, because another process could not take its place.
         both.server.open_passages()
         await until(lambda: passage.is_open)
