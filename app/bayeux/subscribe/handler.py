@@ -135,8 +135,8 @@ class SubscribeHandler:
         homes = self.far.homes_of(catch_up)
         if not homes:
             return False
-        fulfil = begin_pending(self._answers, message, exchange, reply)
-        begin_reply(catch_up.session)
+        session, fulfil = catch_up.session, begin_pending(self._answers, message, exchange, reply)
+        begin_reply(session)
 
         def go_on(refused: Refused | None, now: float) -> bool:
             exchange.now = now
@@ -153,8 +153,12 @@ class SubscribeHandler:
                 self._state.log.exception("a subscribe could not be carried out")
                 Refused(ErrorReply.SERVER_FAULT).fill(reply)
             reading.end()
-            end_reply(catch_up.session)
-            self._confirm_later(catch_up.session, reply, fulfil, joining=progress.joining, now=now)
+            end_reply(session)
+            wait = None if "error" in reply else self._succeed(session, reply, progress)
+            if wait is None:
+                fulfil(now)
+            else:
+                wait(fulfil)
             return False
 
         reading = self.far.read(catch_up, homes, partial(self._go_on_soon, go_on))
@@ -302,48 +306,34 @@ class SubscribeHandler:
         *,
         subscribed: _Progress | None = None,
     ) -> bool:
-        """Confirm the message. Returns whether the reply is complete.
+        """Confirm the message. Returns whether the reply is complete."""
+        wait = self._succeed(session, reply, subscribed)
+        if wait is not None:
+            wait(begin_pending(self._answers, message, exchange, reply))
+        return wait is None
+
+    def _succeed(
+        self, session: Session, reply: Json, subscribed: _Progress | None
+    ) -> Callable[[Step], None] | None:
+        """Let the reply say so. Returns what fulfils it once that is so, or None if it is.
 
         Durable subscriptions are stored first, and all other shards know of them. None may leave
         out messages of others.
         """
         reply["successful"] = True
-        if not session.is_durable and (subscribed is None or self._has_joined):
-            return True
-        fulfil = begin_pending(self._answers, message, exchange, reply)
         if session.is_durable:
             joining = None if subscribed is None else subscribed.joining
-            self._confirm_durable(session, reply, fulfil, joining)
-        else:
-            self._confirm_joined(session, fulfil)
-        return False
-
-    def _confirm_later(
-        self,
-        session: Session,
-        reply: Json,
-        fulfil: Step,
-        *,
-        joining: "JoiningPatterns | None",
-        now: float,
-    ) -> None:
-        """Complete the pending reply to a subscribe."""
-        if "error" not in reply:
-            reply["successful"] = True
-            if session.is_durable:
-                self._confirm_durable(session, reply, fulfil, joining)
-                return
-            if not self._has_joined:
-                self._confirm_joined(session, fulfil)
-                return
-        fulfil(now)
+            return partial(self._confirm_durable, session, reply, joining)
+        if subscribed is not None and not self._has_joined:
+            return partial(self._confirm_joined, session)
+        return None
 
     def _confirm_durable(
         self,
         session: Session,
         reply: Json,
-        fulfil: Step,
         joining: "JoiningPatterns | None",
+        fulfil: Step,
     ) -> None:
         state = self._state
         state.store.save(ChangedSession(session, state.node))
