@@ -15,7 +15,6 @@ from holdfast.cluster.places import NOWHERE, Place
 LOG: Final = "log"
 # How long the log takes all messages after one that is stored.
 _STORING_S: Final = 0.1
-_IN_ORDER: Final[Behind] = {}
 # For how long what other shards have pruned is certain. They give up a link later.
 _FRESH_S: Final = 1.0
 
@@ -63,8 +62,9 @@ class Passing:
         self._turn: list[Entry] = []
         # Since when the log takes no messages: the numbers of the links; none if it takes them.
         self._direct: list[int] = []
-        # What must be shown before the first frame on each link since then, by number of the shard.
-        self._first: dict[int, Behind] = {}
+        # The place in the log that must be shown before the first frame on each link since then, by
+        # number of the shard.
+        self._first: dict[int, str] = {}
         # How many frames with messages the store has not answered, and until when more may follow.
         self._unanswered = 0
         self._storing_until = 0.0
@@ -104,8 +104,7 @@ class Passing:
         elif numbers and self._may_begin(now):
             self._direct = numbers
             end = self._end()
-            place = _IN_ORDER if end == NOWHERE else {LOG: str(end)}
-            self._first = dict.fromkeys(self.passages, place)
+            self._first = {} if end == NOWHERE else dict.fromkeys(self.passages, str(end))
             self._send(turn)
         else:
             self._direct = []
@@ -127,20 +126,21 @@ class Passing:
 
     def _send(self, turn: Sequence[Entry]) -> None:
         most = 0
-        # The frames with all entries, which most shards get, by what they come behind.
-        whole: dict[bool, list[bytes]] = {}
+        # The frames with all entries, which most shards get, by the place that they come behind.
+        whole: dict[str, list[bytes]] = {}
         for shard, passage in self.passages.items():
             entries, pruned = turn, passage.pruned
             if pruned:
                 entries = [each for each in turn if each.channel not in pruned]
                 if not entries:
                     continue
-            behind = self._first.pop(shard, _IN_ORDER)
-            frames = whole.get(bool(behind)) if len(entries) == len(turn) else None
+            place = self._first.pop(shard, "")
+            is_whole = len(entries) == len(turn)
+            frames = whole.get(place) if is_whole else None
             if frames is None:
-                frames = _frames(entries, behind)
-                if len(entries) == len(turn):
-                    whole[bool(behind)] = frames
+                frames = _frames(entries, place)
+                if is_whole:
+                    whole[place] = frames
             for frame in frames:
                 passage.send(frame)
             most = max(most, len(entries))
@@ -173,6 +173,6 @@ class Passing:
         self._unanswered -= 1
 
 
-def _frames(entries: Sequence[Entry], behind: Behind) -> list[bytes]:
+def _frames(entries: Sequence[Entry], place: str) -> list[bytes]:
     first, *more = split(entries)
-    return [write(first, behind=behind), *[write(each) for each in more]]
+    return [write(first, behind={LOG: place} if place else {}), *[write(each) for each in more]]
