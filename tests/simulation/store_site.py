@@ -35,6 +35,10 @@ class Kind(Enum):
     # Three primaries, each with a replica.
     CLUSTER = "cluster"
 
+    @property
+    def has_replicas(self) -> bool:
+        return self in (Kind.PAIR, Kind.CLUSTER)
+
 
 def own_store(shard: int) -> str:
     """Return the host of the store that one shard has for itself."""
@@ -91,14 +95,14 @@ class StoreSite:
             host = self._hosts[node] = Host(self._world, (node.host, node.port), node.connect)
             node.on_command = self._world.coverage.command
             host.start()
-            if self.kind in (Kind.PAIR, Kind.CLUSTER):
+            if self.kind.has_replicas:
                 node.settings.set("appendonly", "yes")
                 node.settings.set("appendfsync", "always")
 
     @property
     def durability(self) -> str:
         """The one with which no failover loses a message that was accepted."""
-        return "replicas:1" if self.kind in (Kind.PAIR, Kind.CLUSTER) else "everysec"
+        return "replicas:1" if self.kind.has_replicas else "everysec"
 
     @property
     def groups(self) -> Sequence[Group]:
