@@ -258,7 +258,9 @@ def part_from_clients(stage: Stage, duration_s: float) -> None:
 
 
 def part_from_store(stage: Stage, duration_s: float) -> None:
-    _part(stage, stage.machine().name, stage.store().primary.host, duration_s)
+    post = stage.machine()
+    stage.oracle.cut_off.append((post.process, stage.world.now))
+    _part(stage, post.name, stage.store().primary.host, duration_s)
 
 
 def _part(stage: Stage, one: str, other: str, duration_s: float) -> None:

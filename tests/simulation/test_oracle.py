@@ -1,0 +1,65 @@
+"""What the oracle takes for a broken promise, and what not."""
+
+from typing import Any
+
+import pytest
+
+from tests.simulation.oracle import Oracle
+
+FORMER: Any = object()
+LATER: Any = object()
+
+
+class Scene:
+    """A receiver, and one message that comes to it."""
+
+    def __init__(self) -> None:
+        self.now, self.home = 1.0, FORMER
+        self.oracle = Oracle(lambda: self.now, ["joe"])
+        self.oracle.home_of = lambda _: self.home
+        self.oracle.publishes("a", "ann", 1, "/a", is_durable=True, is_repeated=True)
+        self.oracle.accepted("a", "7")
+
+    def come(self) -> None:
+        self.oracle.received("joe", "a", "7", is_named=True)
+
+    def settle(self) -> None:
+        self.oracle.settled("joe", ["7"])
+
+    def faults(self) -> list[str]:
+        return [each for each in self.oracle.violations(0.0) if each.startswith("S4")]
+
+
+@pytest.mark.parametrize(("handed_s", "may_come"), [(-0.001, False), (0.003, True), (0.2, False)])
+def test_what_came_in_the_instant_of_a_cut_may_come_again_from_the_next_server(
+    handed_s: float, may_come: bool
+) -> None:
+    scene = Scene()
+    scene.oracle.cut_off.append((FORMER, scene.now - handed_s))
+    scene.come()
+    scene.now, scene.home = 4.0, LATER
+    scene.settle()
+    scene.come()
+    assert scene.faults() == ([] if may_come else ["S4: joe got a again"])
+    # That server knows it now.
+    scene.come()
+    assert scene.faults()[-1:] == ["S4: joe got a again"]
+
+
+def test_a_server_that_was_cut_off_does_not_repeat_what_it_has_handed_out_itself() -> None:
+    scene = Scene()
+    scene.oracle.cut_off.append((FORMER, scene.now))
+    scene.come()
+    scene.settle()
+    scene.come()
+    assert scene.faults() == ["S4: joe got a again"]
+
+
+def test_another_server_that_is_cut_off_excuses_nothing() -> None:
+    scene = Scene()
+    scene.oracle.cut_off.append((LATER, scene.now))
+    scene.come()
+    scene.home = LATER
+    scene.settle()
+    scene.come()
+    assert scene.faults() == ["S4: joe got a again"]
