@@ -1,6 +1,5 @@
 """Sets up the administration: tokens, operators' rights in Bayeux, and the HTTP API."""
 
-import asyncio
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -41,7 +40,7 @@ from holdfast.web.admin.tokens import Tokens
 from holdfast.web.cookies import BrowserCookie
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.speaking import until_speaking
-from holdfast.web.tasks import cancel
+from holdfast.web.tasks import run_until_closed
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -116,11 +115,11 @@ def make_administration(
     )
     shown = figures if joint is None else joint.figures(figures)
     feed = Feed(shown, state.channels, state.hub, node)
-    stack.push_async_callback(cancel, asyncio.create_task(feed.run()))
+    run_until_closed(stack, feed.run())
     upkeep = LetterUpkeep(
         letters, store.letter_quota, storage.has_excess, age_s=settings.dead_letter_age / 1000
     )
-    stack.push_async_callback(cancel, asyncio.create_task(upkeep.run()))
+    run_until_closed(stack, upkeep.run())
     run_anywhere = None if joint is None else joint.run_anywhere
     server.extend(_operators(server, tokens, Commands(bayeux.life, clock), audit, run_anywhere))
     running = RunningServer(
@@ -137,7 +136,7 @@ def make_administration(
     alert_watch = AlertWatch(
         running, tallying, alerts, alert_limits(settings), results=results, frames=frames
     )
-    stack.push_async_callback(cancel, asyncio.create_task(alert_watch.run()))
+    run_until_closed(stack, alert_watch.run())
     operated = Operated(
         *(running, storage, letters, replays, figures, tallying, alerts, results, frames),
         partial(until_speaking, endpoint.right),
@@ -148,7 +147,7 @@ def make_administration(
     handlers = own if joint is None else joint.among(own)
     admin = make_admin(handlers, tokens, clock, _feed_of(endpoint), by_login, opened)
     tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
-    stack.push_async_callback(cancel, asyncio.create_task(tokens_watch.run()))
+    run_until_closed(stack, tokens_watch.run())
     return Administration(admin, own, replays, alerts, joint)
 
 

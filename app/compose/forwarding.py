@@ -31,7 +31,7 @@ from holdfast.web.giving.giver import Giver
 from holdfast.web.giving.taker import Taker
 from holdfast.web.listener import Listener
 from holdfast.web.request_sink import RequestSink
-from holdfast.web.tasks import cancel
+from holdfast.web.tasks import run_until_closed
 from holdfast.web.websocket import WebSocketFrontEnd
 
 # How long doors that leave, too, may take to say so, which is longer than they read; others to
@@ -146,7 +146,7 @@ class Forwarding:
         for shard, far in self._far.items():
             path = self._placement.link_of(shard)
             keeper = LinkKeeper(shard, path, self._hello, far)
-            stack.push_async_callback(cancel, asyncio.create_task(keeper.run()))
+            run_until_closed(stack, keeper.run())
 
     async def share(
         self,

@@ -19,7 +19,7 @@ from holdfast.store.connection import StoreUnavailable
 from holdfast.store.store import Store
 from holdfast.store.trimming import trim
 from holdfast.units import counted
-from holdfast.web.tasks import cancel
+from holdfast.web.tasks import run_until_closed
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ def begin_journal(
     run = RunBooks(writer, books, store, clock)
     run.begin()
     if writer is not None:
-        stack.push_async_callback(cancel, asyncio.create_task(_trim(writer, store, settings)))
+        run_until_closed(stack, _trim(writer, store, settings))
         stack.push_async_callback(run.close)
     return run
 

@@ -1,6 +1,5 @@
 """Sets up the login of clients."""
 
-import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -22,7 +21,7 @@ from holdfast.login.tokens import TokenRules
 from holdfast.login.watched_file import WatchedFile
 from holdfast.settings import Settings
 from holdfast.web.fetching import open_fetcher
-from holdfast.web.tasks import cancel
+from holdfast.web.tasks import run_until_closed
 
 _Source = TypeVar("_Source")
 
@@ -49,7 +48,7 @@ def make_logins(
     )
     # Before all others: the name that a client claims depends on its login.
     server.extend(logins)
-    stack.push_async_callback(cancel, asyncio.create_task(logins.run()))
+    run_until_closed(stack, logins.run())
     return logins
 
 

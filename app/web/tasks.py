@@ -1,7 +1,8 @@
 """Runs slow work for the core, which never waits, and cancels tasks."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
 from typing import Any
 
 from holdfast.bayeux.state.server_state import GivenUp
@@ -61,6 +62,11 @@ class Tasks:
     def _is_ending(self, error: BaseException) -> bool:
         """Return whether our own task is being cancelled, rather than the work."""
         return self._is_closed and isinstance(error, asyncio.CancelledError | GeneratorExit)
+
+
+def run_until_closed(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
+    """Run this in a task until the stack closes."""
+    stack.push_async_callback(cancel, asyncio.create_task(work))
 
 
 async def cancel(task: asyncio.Task[Any]) -> None:
