@@ -283,23 +283,35 @@ class BayeuxCollector(Collector):
             "Sessions whose client has not connected yet or is absent: away or lost.",
             value=len(self._bayeux.life.unconnected),
         )
+        yield from self._subscriptions()
+        yield from self._histories()
+
+    def _subscriptions(self) -> Iterator[Metric]:
+        state = self._bayeux.state
         yield GaugeMetricFamily(
             "holdfast_subscribed_channels",
             "Channels and patterns that have subscribers.",
-            value=len(self._bayeux.state.routes),
+            value=len(state.routes),
         )
         yield GaugeMetricFamily(
             "holdfast_subscriptions",
             "Subscriptions of all sessions; max_total_subscriptions limits them.",
-            value=self._bayeux.state.routes.count,
+            value=state.routes.count,
+        )
+        yield CounterMetricFamily(
+            "holdfast_subscriptions_refused",
+            "Subscribe requests refused because max_total_subscriptions was reached.",
+            value=state.counters.subscriptions_refused,
         )
         topics = GaugeMetricFamily(
             "holdfast_topics", "Topics by state; max_topics limits them.", labels=["state"]
         )
-        for state in TopicState:
-            if state is not TopicState.DEAD:
-                topics.add_metric([state.value], self._bayeux.state.topics.states[state])
+        for each in TopicState:
+            if each is not TopicState.DEAD:
+                topics.add_metric([each.value], state.topics.states[each])
         yield topics
+
+    def _histories(self) -> Iterator[Metric]:
         histories = self._bayeux.state.hub.histories
         yield GaugeMetricFamily(
             "holdfast_history_messages",
@@ -315,11 +327,6 @@ class BayeuxCollector(Collector):
             "holdfast_history_dropped",
             "Messages that left a history early, to make room for newer ones.",
             value=histories.dropped,
-        )
-        yield CounterMetricFamily(
-            "holdfast_subscriptions_refused",
-            "Subscribe requests refused because max_total_subscriptions was reached.",
-            value=self._bayeux.state.counters.subscriptions_refused,
         )
 
     def _connections(self) -> Iterator[Metric]:
