@@ -45,21 +45,22 @@ async def _divide(settings: Settings, plan: Plan, told: Progress) -> Report:
 
 
 async def _let_take(settings: Settings, count: int, config: Path | None) -> None:
-    """Run a server until each shard has taken what the others have for it."""
+    """Run a server that lets each shard take what the others have for it."""
     with tempfile.TemporaryDirectory(prefix="holdfast-") as home:
         async with _serving(settings, count, config, Path(home)):
-            try:
-                async with asyncio.timeout(_LIMIT_S):
-                    await _until_taken(settings, count)
-            except TimeoutError:
-                # The next run says what is left.
-                return
+            await until_taken(settings, count)
 
 
-async def _until_taken(settings: Settings, count: int) -> None:
-    async with shown(settings, count) as sides:
-        while await untaken_in(sides):  # noqa: ASYNC110 - stores do not say when it changes
-            await asyncio.sleep(_LOOK_S)
+async def until_taken(settings: Settings, count: int) -> None:
+    """Wait until nothing is left that the running shards have for each other, or for a minute.
+
+    Raises `StoreUnavailable`.
+    """
+    # If it takes longer, the next run says what is left.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LIMIT_S), shown(settings, count) as sides:
+            while await untaken_in(sides):  # noqa: ASYNC110 - stores do not say when it changes
+                await asyncio.sleep(_LOOK_S)
 
 
 @asynccontextmanager

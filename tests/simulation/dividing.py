@@ -4,7 +4,6 @@ The operator stops all servers, and starts them when the command has come to its
 now and then. Then the operator runs it again, or lets servers run before with what they find.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
@@ -12,9 +11,9 @@ from functools import partial
 from math import inf
 
 from holdfast.compose.cannot_start import CannotStart
+from holdfast.offline.divide import until_taken
 from holdfast.offline.reshard import NotTaken, Plan, reshard
-from holdfast.offline.tenure import holding, shown
-from holdfast.offline.undrained import untaken_in
+from holdfast.offline.tenure import holding
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from tests.simulation.cast import ALL_RULES
@@ -40,8 +39,8 @@ _FAILS_OVER, _BEHIND_S, _DECIDES = 0.3, 0.1, b"Lets a shard enter a generation"
 # How often servers run before a command that has failed is run again, and for how long.
 _SERVES_BETWEEN, _SERVES_S = 0.4, 5.0
 _LOOK_S, _PAUSE_S = 0.05, 0.5
-# How long servers without clients may take.
-_LIMIT_S = 60.0
+# How long replicas then follow later than usual.
+_LAGS_S = 60.0
 # How long after it links may be given up, and contacts lost.
 _HEALS_S = 15.0
 
@@ -146,7 +145,7 @@ class Division:
 
         for replica in group.replicas:
             replica.lag_s = _BEHIND_S
-            self._world.later(_LIMIT_S, partial(setattr, replica, "lag_s", LAG_S))
+            self._world.later(_LAGS_S, partial(setattr, replica, "lag_s", LAG_S))
         process.loop.on_write = watch
 
     def _kill_behind(self, process: Process, writes: int) -> None:
@@ -194,10 +193,8 @@ class Division:
         process.on_ended = partial(self._stop, posts, partial(self._took, posts))
 
     async def _wait(self, count: int, _: Process) -> None:
-        with suppress(StoreUnavailable, TimeoutError):
-            async with asyncio.timeout(_LIMIT_S), shown(self._settings, count) as sides:
-                while await untaken_in(sides):  # noqa: ASYNC110 - as the command does
-                    await asyncio.sleep(_LOOK_S)
+        with suppress(StoreUnavailable):
+            await until_taken(self._settings, count)
 
     def _took(self, posts: Sequence[Post]) -> None:
         for post in posts:
