@@ -208,15 +208,15 @@ def test_the_page_before_is_marked_while_the_next_one_loads(page: Page, world: W
     look_at(page, "#/sessions")
     content = page.locator("#content")
     held: list[Route] = []
-    page.route("**/admin/api/v1/now?*", held.append)
+    page.route("**/admin/api/v1/now?*", lambda route: held.append(route), times=1)
     page.get_by_role("link", name="Now", exact=True).click()
     expect(content).to_have_attribute("aria-busy", "true")
     expect(content).to_have_css("opacity", "0.5")
     expect(content.get_by_role("heading", name="Sessions")).to_be_visible()
-    page.unroute("**/admin/api/v1/now?*")
     held[0].continue_()
     expect(content.get_by_role("heading", name="Now")).to_be_visible()
     expect(content).to_have_css("opacity", "1")
+    page.unroute("**/admin/api/v1/now?*")
 
 
 def test_every_page_of_the_console_fits_a_phone(page: Page, world: World) -> None:
