@@ -31,7 +31,8 @@ export class Client {
                 await pause(this.#advice.interval ?? 0);
             } catch (error) {
                 this.show.failed(error);
-                await (this.#isLeaving || pause(Math.max(this.#advice.interval ?? 0, PAUSE_MS)));
+                const isOver = this.#isLeaving || this.#advice.reconnect === "none";
+                await (isOver || pause(Math.max(this.#advice.interval ?? 0, PAUSE_MS)));
             }
         }
         this.#clientId = undefined;

@@ -34,7 +34,9 @@ async function visit({path, channel}) {
         },
         failed: (error) => {
             const isWrongPath = error.isElsewhere && path.value !== path.defaultValue;
-            tellState(isWrongPath ? `${error.message} Try ${path.defaultValue}.` : error.message, "bad");
+            const advice = isWrongPath ? ` Try ${path.defaultValue}.`
+                : error.message.includes("handshake_denied") ? " This page cannot log in." : "";
+            tellState(error.message + advice, "bad");
             error.isElsewhere && client.leave();
         },
         message: ({data}) => append(find("#messages"), data?.text ?? data, ""),

@@ -249,3 +249,13 @@ def test_a_user_whom_a_proxy_names_needs_no_credentials(profile: BrowserContext,
         is_connected(page)
     finally:
         server.stop()
+
+
+def test_the_welcome_page_says_that_it_cannot_log_in(
+    profile: BrowserContext, guarded: Server
+) -> None:
+    page = profile.new_page()
+    page.goto(guarded.url)
+    page.get_by_role("button", name="Connect", exact=True).click()
+    expect(page.locator("#state")).to_contain_text("handshake_denied. This page cannot log in.")
+    expect(page.get_by_role("button", name="Connect", exact=True)).to_be_visible(timeout=1000)

@@ -143,9 +143,10 @@ def test_options_that_make_no_sense_are_usage_errors(
         ("403::handshake_denied", "the user, the password or the token is missing or wrong"),
         ("403:denied_by_security_policy:session_name_denied", "a --session begins with the name"),
         ("403:denied_by_rights:publish_denied", "log in with --token-file or --user"),
+        ("503:communication.noConnection:store_unavailable", "try again later"),
     ],
 )
-def test_a_refused_login_says_what_may_be_wrong_with_it(error: str, advice: str) -> None:
+def test_a_refusal_says_what_to_do(error: str, advice: str) -> None:
     text = refusal(ReplyError({"channel": "/meta/handshake", "error": error}))
     assert text.startswith(f"/meta/handshake: {error}: {advice}")
 
