@@ -127,7 +127,8 @@ class OthersInterest:
             shards.discard(shard)
             if not shards:
                 del self._shards[pattern]
-                self.topics.discard(pattern.removeprefix(TOPIC))
+                if pattern.startswith(TOPIC):
+                    self.topics.discard(pattern.removeprefix(TOPIC))
         self._cache.clear()
 
     def shards(self, channel: str) -> tuple[int, ...]:

@@ -194,6 +194,14 @@ def test_topics_are_new_once() -> None:
     assert others.topics == {"/c"}
 
 
+def test_a_channel_stays_a_topic_when_its_last_durable_subscription_ends() -> None:
+    others = OthersInterest([3])
+    others.begin(3, ["durable topic/a", "durable /a"])
+    others.learn(3, {"durable /a": ""})
+    assert others.topics == {"/a"}
+    assert others.shards("/a") == ()
+
+
 def test_a_fact_is_certain_once_all_have_told_theirs() -> None:
     others = OthersInterest([3, 4])
     assert others.says("held/a") is None
