@@ -23,9 +23,10 @@ _INDEX = "appendonly.aof.manifest"
 
 
 async def restore(settings: Settings, directory: Path) -> Manifest:
-    """Put the stores of a backup into the data directory of the settings. Raises `CannotStart`.
+    """Put the stores of a backup into the data directory of the settings.
 
     If it is killed, no server starts with a part of them, and the next restore starts again.
+    Raises `CannotStart` or `StoreUnavailable`.
     """
     if settings.redis is not None:
         raise CannotStart("redis: restore the store with the tools of that server")
@@ -46,7 +47,7 @@ async def restore(settings: Settings, directory: Path) -> Manifest:
             for store in found.stores:
                 await _try_out(settings, place.data_of(store.shard), store, found)
     except OSError as error:
-        raise CannotStart(f"{error.filename}: {error.strerror}") from error
+        raise CannotStart(f"{error.filename or place.data}: {error.strerror}") from error
     return found
 
 

@@ -1,6 +1,7 @@
 """Backups of stores that run, and what is restored from them."""
 
 import asyncio
+import errno
 import json
 import os
 from collections.abc import AsyncIterator
@@ -159,6 +160,19 @@ async def test_a_restore_that_was_killed_begins_anew(
 
 def killed(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+async def test_a_full_disk_is_told_although_the_system_names_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup, data = await backed_up(tmp_path), tmp_path / "new"
+
+    def write(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", write)
+    with pytest.raises(CannotStart, match=f"^{data}: No space left on device$"):
+        await restore(settings(data), backup)
 
 
 async def test_a_backup_that_was_killed_leaves_no_directory_of_its_name(
