@@ -1,7 +1,6 @@
 """Where everything belongs in a deployment that is divided in some way."""
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -93,13 +92,3 @@ class Places:
     def _of_subject(self, key: str) -> int | None:
         subject = key.rpartition("/")[0]
         return None if subject == NOBODY else self._shards.of_subject(subject)
-
-
-def homes_changed(stored: Homes, wanted: Homes) -> Mapping[str, int | None]:
-    """Return the patterns of another table, with their numbers of segments in it."""
-    before, after = stored.segments, wanted.segments
-    return {
-        pattern: after.get(pattern)
-        for pattern in sorted(before.keys() | after.keys())
-        if before.get(pattern) != after.get(pattern)
-    }

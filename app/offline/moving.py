@@ -1,7 +1,7 @@
 """Writes all that shards have into another generation, as it is to be divided."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
 import orjson
@@ -155,10 +155,12 @@ MESSAGES: Final = (
 )
 
 
-async def sizes(sources: Sequence[Side]) -> Mapping[str, int]:
+async def size_of(sources: Sequence[Side]) -> int:
     """Return how much there is of what takes time to move."""
-    found: Counter[str] = Counter()
-    for source in sources:
-        for kind in ("sessions", "bodies", "dead", "keyed"):
-            found[kind] += await source.store.ask("HLEN", getattr(source.keys, kind))
-    return found
+    kinds = ("sessions", "bodies", "dead", "keyed")
+    found = [
+        await source.store.ask("HLEN", getattr(source.keys, kind))
+        for source in sources
+        for kind in kinds
+    ]
+    return sum(found)

@@ -16,7 +16,7 @@ from holdfast.compose.homes import homes_for
 from holdfast.compose.shard_origin import origin_in
 from holdfast.compose.workers import mark_unused, mark_used
 from holdfast.offline.division import Divided, Places, divided
-from holdfast.offline.moving import MESSAGES, Moving, sizes
+from holdfast.offline.moving import MESSAGES, Moving, size_of
 from holdfast.offline.moving_letters import LETTERS, clock_of, replays_of
 from holdfast.offline.moving_requests import REQUESTS
 from holdfast.offline.shard_side import Side
@@ -311,7 +311,7 @@ class Resharding:
             advance=lambda count: self._told.advance(count),
             is_dry=self._plan.is_dry,
         )
-        self._told.begin("Counting" if self._plan.is_dry else "Moving", await _total(sources))
+        self._told.begin("Counting" if self._plan.is_dry else "Moving", await size_of(sources))
         for step in STEPS:
             await step.run(moving)
         await moving.flush()
@@ -365,10 +365,6 @@ async def _generation(side: Side) -> int:
 async def _newest(side: Side) -> int:
     found = await side.store.ask("HMGET", side.keys.meta, "newest", "stamped")
     return max(int(each or 0) for each in found)
-
-
-async def _total(sources: Sequence[Side]) -> int:
-    return sum((await sizes(sources)).values())
 
 
 async def _verify(side: Side, report: Report) -> None:
