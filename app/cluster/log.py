@@ -1,8 +1,8 @@
 """Writes the log of this shard: what it has for others, in the order of its turns.
 
 The log does no I/O: it makes frames, and its port passes them to the store. Frames with durable
-messages are appended by the script that stores these; see `durable`. Passing entries leave at the
-end of each turn, and no one waits for them.
+messages are appended by the script that stores these. Passing entries leave at the end of each
+turn, and no one waits for them.
 """
 
 from collections import deque
@@ -76,8 +76,8 @@ def parts_of(
 
 def frames_of(
     entries: Sequence[Addressed],
-    seen: Seen = _NOTHING_SEEN,
     facts: Facts = _NO_FACTS,
+    seen: Seen = _NOTHING_SEEN,
     behind: Behind = _NOTHING_BEFORE,
 ) -> Iterator[tuple[int, Parts]]:
     """Yield frames with these entries, each with the number of its entries.
@@ -157,7 +157,7 @@ class Log:
             seen = self._take_untold()
             # What waits longer than these entries comes behind them.
             news = _NO_FACTS if self._waiting else self._take_news()
-        for count, parts in frames_of(entries, seen, news, self.behind()):
+        for count, parts in frames_of(entries, news, seen, self.behind()):
             self._port.append(count, parts, partial(self._appended, count, seen, now))
             seen = _NOTHING_SEEN
 

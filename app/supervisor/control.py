@@ -15,16 +15,17 @@ from typing import Any, NamedTuple
 VARIABLE = "HOLDFAST_CONTROL"
 # Has what a supervisor leaves to the new program that it becomes.
 STATE_VARIABLE = "HOLDFAST_SUPERVISOR_STATE"
+# Of the form of that. An importer says which one the code that it has imported can go on with.
+STATE_VERSION = 1
 # Of kept descriptors: the lock of the data directory, the socket at which other shards of this
 # machine connect, and the socket for commands.
 LOCK = "lock"
 LINK = "link"
 CONTROL = "control"
+# Where commands find that socket, in the data directory.
+CONTROL_FILE = "control.sock"
 # Before the numbers of sockets at the address that one shard has for itself.
 OWN = "own"
-CONTROL_FILE = "control.sock"
-# Of the form of that. An importer says which one the code that it has imported can go on with.
-STATE_VERSION = 1
 # In bytes. Every parcel of either side fits in.
 LARGEST_PARCEL = 16 * 1024
 # In characters, each of which takes at most twelve bytes.
