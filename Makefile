@@ -61,7 +61,7 @@ setup: ## make the environment; afterwards .venv/bin/holdfast works
 # server stops before.
 .PHONY: run
 run: ## serve on 127.0.0.1:8080; more flags by ARGS="--port 9090"
-	@$(MAKE) --no-print-directory --jobs 2 setup-pages $(STAMPS)/packages
+	@$(AGAIN) --silent --jobs 2 setup-pages $(STAMPS)/packages
 	@if $(AGAIN) --question $(STAMPS)/holdfast >/dev/null 2>&1; then exec $(BIN)/holdfast serve $(ARGS); fi; \
 	echo 'serving the sources, interpreted; make builds holdfast behind the server, for the next start'; \
 	[ -e $(BIN)/holdfast ] || $(PIP) install --no-index --no-deps --no-build-isolation --editable . || exit; \

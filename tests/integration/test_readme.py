@@ -1,4 +1,4 @@
-"""The commands and examples of the README do what it says."""
+"""The commands and examples of the README, and of a page, do what it says."""
 
 import json
 import subprocess
@@ -50,6 +50,19 @@ def test_the_curl_commands_print_what_the_readme_shows(place: str, tmp_path: Pat
     # The publisher's reply and the receiver's event come in either order.
     assert sorted(said) == sorted(expected.text.splitlines())
     assert json.loads(said[0])[0]["successful"]
+
+
+def test_the_walk_to_a_subject_prints_what_its_page_shows(place: str, tmp_path: Path) -> None:
+    [block] = [each for each in blocks(ROOT / "docs" / "point-to-point.md") if each.kind]
+    script = tmp_path / "walk.sh"
+    script.write_text(block.at(place))
+    unknown, queued, received = map(
+        json.loads, filter(None, run(["sh", "-eu", script], tmp_path).splitlines())
+    )
+    assert unknown[0]["error"] == "404:user.ptp.unknownDestination,client/joe:destination_unknown"
+    [destination] = queued[0]["ext"]["delivery"]["destinations"]
+    assert destination == {"name": "client/joe", "state": "QUEUED"}
+    assert [each.get("data") for each in received] == ["Call me.", None]
 
 
 def test_the_python_example_prints_its_own_message(place: str, tmp_path: Path) -> None:

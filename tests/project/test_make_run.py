@@ -100,6 +100,7 @@ def test_a_first_start_says_what_it_does_instead_of_how(home: Path) -> None:
 
 def test_the_next_start_serves_what_was_compiled(home: Path) -> None:
     run(home)
+    assert make_run(home, IS_ALONE="1") == []
     started = run(home, IS_ALONE="1")
     assert [line for line in started if "-c" not in line] == ["holdfast serve --port 9", "served"]
 
