@@ -232,7 +232,6 @@ class _Ending:
         )
         self.login_events = LoginEvents(
             state.channels,
-            state.routes,
             node=state.node,
             backlog=state.backlog,
             events=state.system_events,

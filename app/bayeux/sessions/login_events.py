@@ -8,7 +8,6 @@ from holdfast.bayeux.state.system_events import SystemEvents
 from holdfast.bayeux.wire.codec import Json
 from holdfast.delivery.basics.channels import Channels
 from holdfast.delivery.basics.node import Node
-from holdfast.delivery.routing.routes import Routes
 from holdfast.delivery.shared_queues.unclaimed_names import is_unclaimed
 
 LOGIN = "/sys/login"
@@ -21,13 +20,11 @@ class LoginEvents:
     def __init__(
         self,
         channels: Channels,
-        routes: Routes[Session],
         *,
         node: Node,
         backlog: Backlog,
         events: SystemEvents,
     ) -> None:
-        self._routes = routes
         self._node = node
         self._backlog = backlog
         self._events = events
@@ -36,12 +33,12 @@ class LoginEvents:
 
     def began(self, session: Session) -> None:
         """Report a session's first client, but not clients that take it over later."""
-        if self._routes.receivers(self._login):
+        if self._events.has_listeners(self._login):
             self._report(LOGIN, session, {})
 
     def ended(self, session: Session, how: str) -> None:
         """Report the end of a session, unless it never had a client."""
-        if not is_unclaimed(session) and self._routes.receivers(self._logout):
+        if not is_unclaimed(session) and self._events.has_listeners(self._logout):
             self._report(LOGOUT, session, {"how": how})
 
     def _report(self, channel: str, session: Session, more: Json) -> None:

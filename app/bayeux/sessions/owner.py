@@ -48,7 +48,7 @@ class SessionOwner:
         self._has_limits = any(rule.max_attempts is not None for rule in state.rules.all)
 
     def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None]) -> None:
-        if not self._state.routes.receivers(self._channel):
+        if not self._state.system_events.has_listeners(self._channel):
             done()
             return
         is_announcing = bool(self._unannounced)

@@ -2,7 +2,7 @@
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.codec import Json
-from holdfast.delivery.basics.channels import Channels
+from holdfast.delivery.basics.channels import Channel, Channels
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.basics.node import Node, shard_of
 from holdfast.delivery.letters.exempt import leave_no_letter
@@ -23,16 +23,19 @@ class SystemEvents:
         self._hub = hub
         self._node = node
 
+    def has_listeners(self, channel: Channel) -> bool:
+        """Return whether anybody hears the events of a channel, here or elsewhere."""
+        others = self._hub.others
+        is_heard_here = bool(self._hub.routes.receivers(channel))
+        return is_heard_here or (others is not None and others.has_listeners(channel.name))
+
     def publish(self, event: Json, life_ms: int | None = None) -> None:
         """Publish the event. With `life_ms`, it expires after that time."""
         channel = self._channels.named(event["channel"])
-        others = self._hub.others
-        if not self._hub.routes.receivers(channel) and (
-            others is None or not others.has_listeners(channel.name)
-        ):
+        if not self.has_listeners(channel):
             return
         id = self._node.stamp()
-        if others is not None:
+        if self._hub.others is not None:
             event = {**event, "data": {**event["data"], "shard": shard_of(id)}}
         message = Message(to_json(event), id=id, channel=channel.name)
         # A dead letter for one of these events would only cause another such event.

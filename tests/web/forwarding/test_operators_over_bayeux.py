@@ -67,6 +67,32 @@ async def test_events_of_all_shards_reach_an_operator_of_any(
     assert shards == {0: 0, 1: 1}
 
 
+async def test_an_operator_hears_of_sessions_and_dead_letters_of_another_shard(
+    both: Workers, ada: Operator
+) -> None:
+    watcher = await signed_in(both, ada, 1, to="/sys/*")
+    bob = both.person(0)
+    await bob.handshake()
+    await bob.reply("/meta/subscribe", subscription="/news")
+    await bob.reply("/news", data="no news")
+    event, *_ = await bob.connect()
+    refused = {"seq": event["ext"]["delivery"]["seq"], "errorCode": "user.update.error"}
+    assert (await bob.reply("/service/delivery", data=[refused]))["successful"]
+    await bob.reply("/meta/disconnect")
+    heard: list[tuple[str, int]] = []
+    ack = 0
+    while ("/sys/logout", 0) not in heard:
+        *events, reply = await watcher.connect(timeout_ms=5000, ack=ack)
+        assert events, heard
+        heard += [(each["channel"], each["data"]["shard"]) for each in events]
+        ack = reply["ext"]["ack"]
+    assert [channel for channel, shard in heard if shard == 0] == [
+        "/sys/login",
+        "/sys/deadMessage",
+        "/sys/logout",
+    ]
+
+
 async def test_other_shards_hear_that_nobody_listens_any_more(both: Workers, ada: Operator) -> None:
     watcher = await signed_in(both, ada, 1, to="/sys/alert")
     await watcher.reply("/meta/unsubscribe", subscription="/sys/alert")
