@@ -45,6 +45,7 @@ _ADVICE = {
     "budget_exceeded": "try again later, or more slowly",
     "handshake_denied": "the user, the password or the token is missing or wrong: give --user and "
     "its password, or --token-file",
+    "delivery_invalid": "the server does not know this option, or not with this value",
     "store_unavailable": "try again later, with the same --key if the error says unknown: the "
     "message may have arrived",
     "session_name_denied": "a --session begins with the name of the user who logs in",

@@ -1,4 +1,4 @@
-"""`holdfast pipeline`: reports on what happened to messages, from the journal with Spark."""
+"""`holdfast pipeline`: reads the journal into tables, and reports on what happened to messages."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -48,18 +48,6 @@ if TYPE_CHECKING:
     from holdfast.pipeline.source.streams import Journals
 
 program = group_of_commands()
-
-
-program.command("results")(results.results)
-program.command("replay")(replay)
-program.command("verify")(verify)
-program.command("compact")(compact)
-program.command("retain")(retain)
-program.command("backfill")(backfill)
-program.add_typer(
-    lakes, name="lake", help="List and drop the tables for which the server keeps frames."
-)
-
 
 _ONCE = typer.Option(
     "--once", help="Read what the journal has, then end; default: continue until Ctrl-C."
@@ -372,3 +360,15 @@ def _note_unknown(lake: Lake) -> None:
         unknown = sum(not has_digest(file) for file in lake.listed(EVENTS))
     if unknown:
         note(f"{counted(unknown, 'file')} of events without a digest: see holdfast pipeline verify")
+
+
+# Help shows commands in the order of their registration.
+program.command("results")(results.results)
+program.command("replay")(replay)
+program.command("verify")(verify)
+program.command("compact")(compact)
+program.command("retain")(retain)
+program.command("backfill")(backfill)
+program.add_typer(
+    lakes, name="lake", help="List and drop the tables for which the server keeps frames."
+)

@@ -144,6 +144,7 @@ def test_options_that_make_no_sense_are_usage_errors(
         ("403:denied_by_security_policy:session_name_denied", "a --session begins with the name"),
         ("403:denied_by_rights:publish_denied", "log in with --token-file or --user"),
         ("503:communication.noConnection:store_unavailable", "try again later"),
+        ("400:user.publish,delay:delivery_invalid", "the server does not know this option, or"),
     ],
 )
 def test_a_refusal_says_what_to_do(error: str, advice: str) -> None:
