@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from holdfast.cluster.frames import Behind, Entry, Facts, Seen, split, write
 from holdfast.cluster.places import NOWHERE, Place
+from holdfast.cluster.trimming import KEEP_S
 
 # How long passing entries wait for a store that is away, and how many bytes of them.
 _WAIT_S: Final = 5.0
@@ -20,6 +21,9 @@ _MOST_WAITING: Final = 8 * 1024 * 1024
 # them, and otherwise.
 _TELL_AWAITED_S: Final = 0.05
 _TELL_S: Final = 1.0
+# When they are told once more if nothing has changed: others keep what was taken just before this
+# shard has said anything, because its store may have lost that.
+_TELL_AGAIN_S: Final = KEEP_S + 2.0
 # The name of the part of a frame that all shards read; a part for one shard has its number.
 _FOR_ALL: Final = "all"
 _NO_FACTS: Final[Facts] = {}
@@ -110,6 +114,8 @@ class Log:
         self._told: dict[int, Place] = {}
         self._untold: dict[int, Place] = {}
         self._told_at = -_TELL_S
+        # Whether the told places were told once more.
+        self._is_told_again = False
         # Whether another shard waits for one of them.
         self._is_awaited = False
         # Until when the next frame with entries is likely to tell them.
@@ -207,7 +213,7 @@ class Log:
         """
         told = self._told.get(shard, NOWHERE)
         if (told.nonce, told.total) != (place.nonce, place.total):
-            self._untold[shard] = place
+            self._untold[shard], self._is_told_again = place, False
             self._is_awaited |= (told.fence, told.n) < (awaited.fence, awaited.n)
 
     @property
@@ -221,6 +227,8 @@ class Log:
         While messages are frequent, their frames tell them.
         """
         self.flush(now)
+        if not self._is_told_again and not self._untold and now - self._told_at >= _TELL_AGAIN_S:
+            self._untold, self._is_told_again = {**self._told}, True
         pause_s = _TELL_AWAITED_S if self.is_awaited else _TELL_S
         is_due = now - self._told_at >= pause_s and now >= self._expects_until
         if (self._untold or self._has_news) and is_due and self._port.is_available:

@@ -1,7 +1,8 @@
 """Decides which frames of the log no shard needs any more, and who is too far behind.
 
 Frames stay for ten seconds after all shards have taken them: the store of a shard may go back by a
-moment, and then takes them again. A shard that falls behind, or that no process has, keeps only
+moment, and then takes them again. If a shard says nothing in this time, they stay until it does: its
+process and the primary of its store may have ended together. A shard that falls behind, or that no process has, keeps only
 what it needs: frames with parts for it, or with durable messages that it has subscriptions to. If
 even that is too much, publishes that it would need are refused; all others go on.
 """
@@ -80,7 +81,8 @@ class Trimming:
         self._end = NOWHERE
         self._opening = (NOWHERE.nonce, 0)
         self._seen: dict[int, Place] = {}
-        # By shard, where it was at some moments, oldest first.
+        # By shard, when it last said where it is, and where it was at some moments, oldest first.
+        self._heard_at: dict[int, float] = {}
         self._history: dict[int, deque[tuple[float, Place]]] = {
             shard: deque() for shard in self._others
         }
@@ -127,8 +129,9 @@ class Trimming:
         """The place behind the last frame."""
         return self._end
 
-    def saw(self, shard: int, place: Place) -> None:
+    def saw(self, shard: int, place: Place, now: float) -> None:
         """Take note of how far a shard has taken the log, in its store."""
+        self._heard_at[shard] = now
         if place.total < self._seen.get(shard, NOWHERE).total:
             # Its store went back, so it takes frames again.
             self._history[shard].clear()
@@ -173,13 +176,15 @@ class Trimming:
         return nonces.index(place.nonce) + bisect_right(own, place.n)
 
     def _long_ago(self, shard: int, now: float) -> Place:
-        """Return where a shard was some time ago."""
-        history = self._history[shard]
-        history.append((now, self._seen.get(shard, NOWHERE)))
-        while len(history) > 1 and history[1][0] <= now - self._keep_s:
+        """Return where a shard was some time before it last said where it is."""
+        history, place = self._history[shard], self._seen.get(shard, NOWHERE)
+        if not history or history[-1][1] != place:
+            history.append((now, place))
+        until = self._heard_at.get(shard, now) - self._keep_s
+        while len(history) > 1 and history[1][0] <= until:
             history.popleft()
         at, place = history[0]
-        return place if at <= now - self._keep_s else NOWHERE
+        return place if at <= until else NOWHERE
 
     def _measure(self, taken: Mapping[int, int], now: float) -> None:
         """Find out who needs too much."""

@@ -406,7 +406,7 @@ class Member:
         self._learn_topics()
         own = seen.get(self.number)
         if own is not None:
-            self.own.trimming.saw(shard, own)
+            self.own.trimming.saw(shard, own, self._clock())
             self.agreements.saw(shard, own)
 
     def miss(self, shard: int, gap: Gap) -> None:

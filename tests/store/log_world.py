@@ -396,7 +396,7 @@ class Port:
 
     def learn(self, place: Place, facts: Facts, seen: Seen) -> None:
         if self.shard.number in seen:
-            self.shard.trimming.saw(self.other, seen[self.shard.number])
+            self.shard.trimming.saw(self.other, seen[self.shard.number], self.shard.world.now)
 
     def showed(self) -> None:
         """Nothing comes another way."""
@@ -606,20 +606,24 @@ class World:
         self.full.clear()
         self.rivals.clear()
         for _ in range(200):
-            self.now += 0.3
-            for shard in [*self.shards]:
-                if shard.is_dead:
-                    self._replace(shard)
-                    continue
-                for other in shard.readers:
-                    for _ in range(4):
-                        shard.read(other)
-                shard.tick()
-                shard.link.carry_out(99)
-                shard.link.answer(99)
+            self.let_go_on()
             if self._is_drained():
                 return
         raise AssertionError("what is in the logs does not arrive")
+
+    def let_go_on(self) -> None:
+        """Let all shards work for a moment."""
+        self.now += 0.3
+        for shard in [*self.shards]:
+            if shard.is_dead:
+                self._replace(shard)
+                continue
+            for other in shard.readers:
+                for _ in range(4):
+                    shard.read(other)
+            shard.tick()
+            shard.link.carry_out(99)
+            shard.link.answer(99)
 
     def _is_drained(self) -> bool:
         ends = {number: self.hash(keys.meta).get("log", "") for number, keys in self.keys.items()}

@@ -128,6 +128,20 @@ def test_places_are_told_every_second_while_there_is_something_new() -> None:
     ]
 
 
+def test_the_last_places_are_told_once_more_when_others_may_let_frames_go() -> None:
+    store = Store()
+    log = Log(store)
+    log.see(3, PLACE)
+    log.tick(1.0)
+    log.tick(12.9)
+    assert len(store.frames) == 1
+    log.tick(13.0)
+    assert read(store.frames[1]["all"]).seen == {3: PLACE}
+    for now in range(14, 100):
+        log.tick(float(now))
+    assert len(store.frames) == 2
+
+
 def test_places_that_a_shard_waits_for_are_told_every_50_ms() -> None:
     store = Store()
     log = Log(store)

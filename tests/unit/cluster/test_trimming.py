@@ -16,6 +16,8 @@ class Log:
         self.trimming.begin(NONCE, 7, NOWHERE, [], {}, 0.0)
         self.n = self.total = 0
         self.now = 0.0
+        # Where the shards are, by their numbers.
+        self.places: dict[int, Place] = {}
 
     def append(
         self, needed_by: Iterable[int] = (1, 2), size: int = 5000, entries: int = 1
@@ -25,11 +27,14 @@ class Log:
         self.trimming.appended(self.n, entries, size, needed_by, self.now)
         return Place(NONCE, 7, self.n, self.total)
 
-    def wait(self, seconds: float) -> list[Trim]:
-        """Let time pass, with a tick in each second."""
+    def wait(self, seconds: float, *, silent: int = 0) -> list[Trim]:
+        """Let time pass, with a tick in each second; all shards but one say where they are."""
         trims = []
         for _ in range(int(seconds)):
             self.now += 1.0
+            for shard, place in self.places.items():
+                if shard != silent:
+                    self.trimming.saw(shard, place, self.now)
             trim = self.trimming.tick(self.now)
             if trim is not None:
                 trims.append(trim)
@@ -37,7 +42,8 @@ class Log:
 
     def see(self, place: Place, *shards: int) -> None:
         for shard in shards or (1, 2):
-            self.trimming.saw(shard, place)
+            self.places[shard] = place
+            self.trimming.saw(shard, place, self.now)
 
 
 def test_frames_stay_for_ten_seconds_after_all_shards_have_taken_them() -> None:
@@ -72,6 +78,20 @@ def test_frames_stay_for_ten_seconds_after_a_shard_has_taken_them_again() -> Non
     log.see(places[2], 2)
     assert log.wait(9) == []
     assert log.wait(3) == [Trim("7-4", [], {})]
+
+
+def test_frames_stay_if_a_shard_says_nothing_after_it_has_taken_them() -> None:
+    log = Log()
+    places = [log.append() for _ in range(5)]
+    log.see(places[1])
+    log.wait(5)
+    log.see(places[3])
+    # Its process ends, and its store goes on without the last moment.
+    assert log.wait(60, silent=2) == []
+    log.see(places[1], 2)
+    log.see(places[3], 2)
+    assert log.wait(9) == []
+    assert log.wait(3) == [Trim("7-5", [], {})]
 
 
 def test_a_shard_that_is_behind_keeps_only_what_it_needs_and_the_newest_frame() -> None:
