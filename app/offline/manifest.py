@@ -67,13 +67,14 @@ class Manifest:
             if found["v"] != _VERSION:
                 raise CannotStart(f"{directory}: a backup of version {found['v']}, not {_VERSION}")
             stores = [StoreFile(**each) for each in found["stores"]]
-            names = (found["deployment"], found["namespace"], found["layout"])
+            names = (found["deployment"], found["namespace"], int(found["layout"]))
+            are_here = all(Path(each.file).name == each.file for each in stores)
         except OSError as error:
             raise CannotStart(f"{directory}: no complete backup: {error.strerror}") from error
         except (LookupError, TypeError, ValueError) as error:
             raise CannotStart(f"{directory / _NAME} is unreadable: {error!r}") from error
         if [each.shard for each in stores] != [*range(len(stores))] or not stores:
             raise CannotStart(f"{directory}: the backup does not have all shards")
-        if any(Path(each.file).name != each.file for each in stores):
+        if not are_here:
             raise CannotStart(f"{directory}: a file of the backup is in another directory")
         return cls(*names, stores)

@@ -105,7 +105,9 @@ async def test_a_data_directory_with_a_store_or_a_server_is_left_alone(tmp_path:
         await restore(settings(tmp_path / "used"), backup)
 
 
-@pytest.mark.parametrize("damage", ["missing", "changed", "no index", "version", "outside", "half"])
+@pytest.mark.parametrize(
+    "damage", ["missing", "changed", "no index", "version", "outside", "half", "type"]
+)
 async def test_a_damaged_backup_is_refused_before_anything_changes(
     tmp_path: Path, damage: str
 ) -> None:
@@ -122,6 +124,9 @@ async def test_a_damaged_backup_is_refused_before_anything_changes(
         index.write_text(json.dumps({**known, "v": 2}))
     elif damage == "outside":
         known["stores"][0]["file"] = "../shard-0.rdb"
+        index.write_text(json.dumps(known))
+    elif damage == "type":
+        known["stores"][0]["file"] = 7
         index.write_text(json.dumps(known))
     else:
         index.write_text(json.dumps({**known, "stores": []}))
