@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from holdfast.supervisor.control import STATE_VARIABLE, given_channel
 
-# As the setting of this name has it; the file of settings may be in `--config`.
+# As the setting `supervisor` has it.
 IS_DEFAULT = True
 _FLAGS = {"--supervisor": True, "--no-supervisor": False}
 _WORDS = {

@@ -21,9 +21,10 @@ from holdfast.supervisor.control import (
     Say,
 )
 
-_ONES_OF_SERVERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# Those that servers handle, and the one of them that waits until they do.
+_FOR_SERVERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _STOP = (signal.SIGTERM,)
-# The channels of the servers that live, by pid. Here, because a fork has them, too.
+# The channels of the servers that live, by pid.
 Servers = dict[int, Channel]
 
 
@@ -37,7 +38,7 @@ def serve_forks(channel: Channel, load: Callable[[int], object]) -> None:
     """
     # Ctrl-C, a terminal that closes, and `systemctl stop` reach all processes at once. A handler,
     # because macOS drops a signal that is ignored, even while it is blocked.
-    before = {each: signal.signal(each, _ignore) for each in _ONES_OF_SERVERS}
+    before = {each: signal.signal(each, _ignore) for each in _FOR_SERVERS}
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, _ignore)
@@ -48,7 +49,7 @@ def serve_forks(channel: Channel, load: Callable[[int], object]) -> None:
     gc.freeze()
     channel.send(say=Say.IMPORTED, state=STATE_VERSION)
     servers: Servers = {}
-    if _forks(channel, servers, woken, load):
+    if _fork_on_demand(channel, servers, woken, load):
         signal.set_wakeup_fd(-1)
         for number, handler in {**before, signal.SIGCHLD: signal.SIG_DFL}.items():
             signal.signal(number, handler)
@@ -67,7 +68,9 @@ def _ignore(*_: object) -> None:
     """Do nothing when a signal comes."""
 
 
-def _forks(channel: Channel, servers: Servers, woken: int, load: Callable[[int], object]) -> bool:
+def _fork_on_demand(
+    channel: Channel, servers: Servers, woken: int, load: Callable[[int], object]
+) -> bool:
     """Return True in a server, and False once the supervisor has closed the channel."""
     try:
         while True:
@@ -80,13 +83,14 @@ def _forks(channel: Channel, servers: Servers, woken: int, load: Callable[[int],
                     continue
                 # A supervisor of earlier code does not say it.
                 load(parcel.fields.get("shards", 1))
-                if _is_server(servers, *parcel.descriptors):
+                if _fork(servers, *parcel.descriptors):
                     return True
     except PeerGone:
         return False
 
 
-def _is_server(servers: Servers, descriptor: int) -> bool:
+def _fork(servers: Servers, descriptor: int) -> bool:
+    """Fork a server with this channel. Returns whether this is the server."""
     # The supervisor says once that a server is to stop. Until the server has its own handlers this
     # waits, instead of being ignored as here.
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
