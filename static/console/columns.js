@@ -21,13 +21,16 @@ function receiver(key) {
     return name.startsWith(WORK) ? link(key, "work", name.slice(WORK.length)) : link(key, "subjects", name);
 }
 
+/** The state of a session, whose client may be away or not have connected yet if it is UNDEF. */
+const stateNow = (state) => badge(state === "UNDEF" ? "no client" : state.toLowerCase(), MOODS.get(state));
+
 // How values are written, by the form of their column.
 const FORMS = new Map(Object.entries({
     // Stars stand for several channels.
     channel: (channel) => (channel.includes("*") ? mono(channel) : link(parted(channel), "channels", channel)),
     work: (channel) => link(parted(channel), "work", channel),
     session: mono, receiver, message: messageLink,
-    state: (state) => badge(state, MOODS.get(state)),
+    state: stateNow,
     hold: held,
     flag: (is) => (is ? badge("yes", "warn") : "no"),
     code: (code) => h("a", {href: at("dead", "letters", {code}), class: "mono"}, parted(code)),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from holdfast.web.joint import sums
 from holdfast.web.joint.asking import SWEEP_S, Answer, Ask, Json, Shards
+from holdfast.web.joint.audited import audited
 from holdfast.web.joint.hearing import heard
 from holdfast.web.joint.lists import AS_THEY_ARE, Order, by_name
 from holdfast.web.joint.readings import figures, now
@@ -43,6 +44,14 @@ class _Now:
         # What is no limit is refused by the shards.
         found = heard(await shards.ask_all(ask.asking(limit=_MOST) if is_number else ask))
         return with_unanswered(found, now(found.answers, limit_of(ask, 10)))
+
+
+class _Audit:
+    """The list of changes."""
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        found = heard(await shards.ask_all(ask))
+        return with_unanswered(found, audited(found.answers, limit_of(ask, _MOST), _BY_STREAM_ID))
 
 
 class _History:
@@ -98,6 +107,9 @@ def _latest(field: str) -> Any:  # noqa: ANN401 - what joins answers
 
 
 _by_id = partial(Order, place=lambda item: item["id"], read=str, write=str, is_latest_first=True)
+_BY_STREAM_ID: Final = Order(
+    place=lambda item: _pair(item["id"]), read=_pair, write=_text, is_latest_first=True
+)
 _OF_SESSION: Final = Holder(_session)
 
 # By the names of the methods that answer.
@@ -110,9 +122,7 @@ RULES: Final[Mapping[str, Rule | Same | Exported | Divided]] = {
     "description": Same(),
     "pipeline_result": One(0),
     "pipeline_results": One(0),
-    "audit": Paged(
-        Order(place=lambda item: _pair(item["id"]), read=_pair, write=_text, is_latest_first=True)
-    ),
+    "audit": _Audit(),
     "upgrade": All(sums.upgrade),
     "finish_upgrade": All(sums.upgrade, SWEEP_S),
     # Commands name one session, one subject or one topic.

@@ -120,6 +120,8 @@ async def test_a_channel_is_counted_held_and_released_in_all_shards(
     assert (await ada.get("/figures"))["channels_held_back"] == 1
     await ada.change("DELETE", "/held-channels", channel="/news")
     assert ["/news" in each.bayeux.state.guard.held for each in both.servers] == [False, False]
+    entries = (await ada.get("/audit"))["items"]
+    assert [each["action"] for each in entries] == ["channel.release", "channel.hold"]
 
 
 async def test_figures_and_now_count_the_entries_of_all_shards(

@@ -1,0 +1,36 @@
+"""The audit of all shards, in which what all of them did for one request is one entry."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.web.joint.asking import Json
+from holdfast.web.joint.lists import Order, joined
+
+_SAME = ("who", "action", "target", "outcome", "detail")
+# A request reaches all shards within this time.
+_AT_ONCE_MS = 1000
+
+
+def audited(pages: Mapping[int, Json], limit: int, order: Order) -> Json:
+    """Return one page of the audit, the latest entries first."""
+    for shard, page in pages.items():
+        for entry in page["items"]:
+            entry["shard"] = shard
+    page = joined([*pages.values()], limit, order)
+    return {**page, "items": _once(page["items"])}
+
+
+def _once(entries: list[Json]) -> list[Json]:
+    """Return the entries without those that other shards have of the same request."""
+    kept = list[Json]()
+    # The latest entry of each kind, and the shards that have one.
+    latest: dict[Any, tuple[int, set[int]]] = {}
+    for entry in entries:
+        kind, shard = repr([entry[name] for name in _SAME]), entry.pop("shard")
+        time, shards = latest.get(kind, (0, set[int]()))
+        if shards and shard not in shards and time - entry["time"] <= _AT_ONCE_MS:
+            shards.add(shard)
+        else:
+            latest[kind] = (entry["time"], {shard})
+            kept.append(entry)
+    return kept
