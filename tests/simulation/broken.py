@@ -169,6 +169,7 @@ SHOWN_TO: dict[str, str] = {
     "subscriptions_to_topics_are_not_told": "erases",
     "who_may_answer_is_not_divided": "asks",
     "requests_are_left_behind": "asks",
+    "given_requests_are_forwarded_too": "asks",
 }
 
 # What has to go wrong for others to show soon; where nothing is said, anything shows it.

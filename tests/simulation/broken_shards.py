@@ -30,6 +30,7 @@ from holdfast.sharding.member import Member
 from holdfast.sharding.own_interest import DurableInterest
 from holdfast.store.shard_log import Taking
 from holdfast.web.forwarding import far_shard
+from holdfast.web.giving.giver import Giver
 from tests.simulation.breaking import Damage, nothing, replace, rewrite
 
 
@@ -255,6 +256,16 @@ def subscriptions_to_topics_are_not_told(stack: ExitStack) -> None:
     )
 
 
+def given_requests_are_forwarded_too(stack: ExitStack) -> None:
+    give = Giver.gives
+
+    def give_and_forward(self: Giver, *request: Any) -> bool:
+        give(self, *request)
+        return False
+
+    replace(stack, Giver, "gives", give_and_forward)
+
+
 BUILDS_OF_SHARDS: dict[str, Damage] = {
     build.__name__: build
     for build in (
@@ -293,5 +304,6 @@ BUILDS_OF_SHARDS: dict[str, Damage] = {
         readonly_topics_take_every_message,
         topics_end_without_others,
         subscriptions_to_topics_are_not_told,
+        given_requests_are_forwarded_too,
     )
 }

@@ -8,6 +8,13 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, Self
 
+from tests.simulation.descriptors import (
+    Connected,
+    Descriptor,
+    PacketListener,
+    Packets,
+    keep,
+)
 from tests.simulation.network import End, Listening, Network, Place
 from tests.simulation.transport import SimTransport
 
@@ -33,11 +40,11 @@ class ListeningSocket:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def accept(self) -> tuple["AcceptedSocket", tuple[str, int]]:
+    def accept(self) -> tuple[Connected, tuple[str, int]]:
         if not self._listening.waiting:
             raise BlockingIOError
         end = self._listening.waiting.popleft()
-        return AcceptedSocket(end), end.peer.name
+        return Connected(keep(Descriptor(end))), end.peer.name
 
     def getsockname(self) -> tuple[str, int]:
         return self._listening.place
@@ -80,17 +87,7 @@ class InheritedSocket(ListeningSocket):
             self._listening.on_waiting = _unwatched
 
 
-class AcceptedSocket:
-    """A connection that has no transport yet."""
-
-    def __init__(self, end: End) -> None:
-        self.end = end
-
-    def setblocking(self, _: bool) -> None:
-        pass
-
-    def close(self) -> None:
-        self.end.close()
+_Watched = ListeningSocket | PacketListener | Packets
 
 
 class _Task(asyncio.Task[Any]):
@@ -127,14 +124,16 @@ class SimLoop(asyncio.BaseEventLoop):
         self.set_debug(False)
         self._numbers = count()
         self.set_task_factory(self._new_task)
-        self._network = network
+        self.network = network
+        # Those that may have no transport.
+        self._descriptors: list[Descriptor] = []
         self._host = host
         self._time = time
         self._shuffle = shuffle
         self._left = 0
         # What to do about the network in the next turn.
         self._arrived: dict[Callable[[], None], None] = {}
-        self._watched: dict[ListeningSocket, Callable[[], None]] = {}
+        self._watched: dict[_Watched, Callable[[], None]] = {}
         self._transports: list[SimTransport] = []
         # Called with everything that this process writes to a connection.
         self.on_write: Callable[[End, bytes], None] = _unobserved
@@ -210,6 +209,12 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # The network
 
+    def keep(self, descriptor: Descriptor) -> None:
+        """Close a descriptor when this process ends, whoever has it then."""
+        if len(self._descriptors) >= _MANY_CANCELLED:
+            self._descriptors = [each for each in self._descriptors if not each.is_closed]
+        self._descriptors.append(descriptor)
+
     async def create_connection(  # type: ignore[override] # only what servers use
         self,
         protocol_factory: Callable[[], asyncio.BaseProtocol],
@@ -220,15 +225,20 @@ class SimLoop(asyncio.BaseEventLoop):
         **_: object,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         assert ssl is None, "the simulated network has no TLS"
-        return self._begin(await self._connect((host, port)), protocol_factory())
+        return await self._begin_at((host, port), protocol_factory())
 
     async def create_unix_connection(  # type: ignore[override] # only what servers use
         self, protocol_factory: Callable[[], asyncio.BaseProtocol], path: str
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         """Connect to the server whose socket this is, which may be at another address."""
-        if (place := self._network.places.get(path)) is None:
+        if (place := self.network.places.get(path)) is None:
             raise FileNotFoundError(path)
-        return self._begin(await self._connect(place), protocol_factory())
+        return await self._begin_at(place, protocol_factory())
+
+    async def _begin_at(
+        self, place: Place, protocol: asyncio.BaseProtocol
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        return self._begin(Connected(Descriptor(await self._connect(place))), protocol)
 
     def _connect(self, place: Place) -> "asyncio.Future[End]":
         made: asyncio.Future[End] = self.create_future()
@@ -242,7 +252,7 @@ class SimLoop(asyncio.BaseEventLoop):
             else:
                 made.set_exception(outcome)
 
-        self._network.connect(
+        self.network.connect(
             *(self._host, place, lambda outcome: self.wake(lambda: report(outcome)))
         )
         return made
@@ -250,19 +260,18 @@ class SimLoop(asyncio.BaseEventLoop):
     async def connect_accepted_socket(  # type: ignore[override] # of a simulated one
         self,
         protocol_factory: Callable[[], asyncio.BaseProtocol],
-        sock: AcceptedSocket,
+        sock: Connected,
         *,
         ssl: object = None,
         **_: object,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         assert ssl is None, "the simulated network has no TLS"
-        transport, protocol = self._begin(sock.end, protocol_factory())
-        return transport, protocol
+        return self._begin(sock, protocol_factory())
 
     def _begin(
-        self, end: End, protocol: asyncio.BaseProtocol
+        self, connected: Connected, protocol: asyncio.BaseProtocol
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        transport = SimTransport(self, end, protocol)
+        transport = SimTransport(self, connected, protocol)
         self._transports.append(transport)
         transport.begin()
         return transport, protocol
@@ -277,7 +286,7 @@ class SimLoop(asyncio.BaseEventLoop):
         **_: object,
     ) -> ListeningSocket:
         """Accept connections, without a limit."""
-        server = ListeningSocket(self._network.listen(host, port)) if sock is None else sock
+        server = ListeningSocket(self.network.listen(host, port)) if sock is None else sock
 
         def accept() -> None:
             while True:
@@ -285,7 +294,7 @@ class SimLoop(asyncio.BaseEventLoop):
                     connection, _ = server.accept()
                 except BlockingIOError:
                     return
-                self._begin(connection.end, protocol_factory())
+                self._begin(connection, protocol_factory())
 
         self.add_reader(server, accept)
         return server
@@ -297,10 +306,10 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def inherited(self, path: str) -> InheritedSocket:
         """Return a listening Unix socket that was there before this process."""
-        return InheritedSocket(self._network.listening_at(self._network.places[path]))
+        return InheritedSocket(self.network.listening_at(self.network.places[path]))
 
     def add_reader(  # type: ignore[override] # of a simulated socket
-        self, fd: ListeningSocket, callback: Callable[..., Any], *args: Any
+        self, fd: _Watched, callback: Callable[..., Any], *args: Any
     ) -> None:
         def call() -> None:
             if self._watched.get(fd) is call:
@@ -312,7 +321,7 @@ class SimLoop(asyncio.BaseEventLoop):
         if fd.watch(lambda: self.wake(call)):
             self.wake(call)
 
-    def remove_reader(self, fd: ListeningSocket) -> bool:  # type: ignore[override] # as above
+    def remove_reader(self, fd: _Watched) -> bool:  # type: ignore[override] # as above
         return self._watched.pop(fd, None) is not None
 
     async def getaddrinfo(  # type: ignore[override] # every name is an address
@@ -344,6 +353,8 @@ class SimLoop(asyncio.BaseEventLoop):
         """End without running anything any more. Its connections break."""
         for transport in self._transports:
             transport.drop()
+        for descriptor in self._descriptors:
+            descriptor.reset()
         for each in [*self._watched]:
             each.close()
         self._ready.clear()

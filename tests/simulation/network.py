@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from errno import ECONNREFUSED, ECONNRESET
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 Place = tuple[str, int]
 # How many bytes a receiver holds that were not read, including those on the way.
@@ -55,6 +55,8 @@ class End:
         self.weather = weather
         self.peer: End
         self.reader: Reader | None = None
+        # How many descriptors processes have of it.
+        self.holders = 0
         self._received: deque[bytes] = deque()
         self._unread = 0
         self._on_the_way = 0
@@ -235,6 +237,9 @@ class Network:
         self._listening: dict[Place, Listening] = {}
         # Unix sockets by path. Those who use one may be on different machines nevertheless.
         self.places: dict[str, Place] = {}
+        # Those by which processes give connections, and whether any are given.
+        self.gives = True
+        self.packets: dict[str, Any] = {}
         self._weathers: dict[frozenset[str], Weather] = {}
         self._last_port = 32_768
         self._count = 0

@@ -46,6 +46,8 @@ _PAUSE_S = (0.1, 0.3, 1.0)
 # How many receivers come later than the others, and until when.
 _LATE, _LATEST_S = 0.4, 12.0
 _ANSWER_S = (1.0, 5.0)
+# How often servers of one machine give connections to each other.
+_GIVES = 0.7
 # How many sessions begin over WebSockets: often none, so that clients have two connections.
 _SOCKETS = (0.0, 0.0, 0.4, 0.9)
 
@@ -113,6 +115,8 @@ class Play:
         self._books = deployment.books
         self.stage = Stage(world, self.oracle, deployment.posts, site)
         self._division = Division(self.stage, deployment) if setting.divides else None
+        # With TLS, connections would stay where they are.
+        world.network.gives = Random(f"{world.seed} gives").random() < _GIVES
         sockets = Random(f"{world.seed} sockets").choice(_SOCKETS)
         manners = Manners(deployment.doors, poll_s, random.choice(_ANSWER_S), sockets)
         channels = _CHANNELS + cast.channels

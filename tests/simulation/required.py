@@ -49,6 +49,9 @@ _OF_SHARDS = (
     "events went to a socket at another shard",
     "another shard has lost a socket",
     "a socket was closed when another shard was lost",
+    "a connection was given to another shard",
+    "a connection was taken back",
+    "a socket was given to another shard",
     "a shard has left out a channel",
     "a shard has left out a channel no more",
 )

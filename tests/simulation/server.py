@@ -20,8 +20,10 @@ from holdfast.offline import tenure
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web import ticker
+from holdfast.web.giving import giver, taker, under_way
 from holdfast.web.joint.metrics_page import JointMetrics
 from holdfast.web.metrics import Metrics
+from tests.simulation.descriptors import Descriptors, Sockets, bound
 from tests.simulation.environment import running_process
 from tests.simulation.loop import InheritedSocket, SimLoop
 from tests.simulation.oracle import Oracle
@@ -208,7 +210,12 @@ def adapted() -> Iterator[None]:
     with (
         watched(),
         patch.object(forwarding, "listen_for_links", _links),
-        patch.object(forwarding.Forwarding, "share", _keep_connections),
+        patch.object(forwarding, "bound", bound),
+        patch.object(giver, "socket", Sockets),
+        patch.object(taker, "socket", Sockets),
+        patch.object(taker, "os", Descriptors),
+        patch.object(under_way, "socket", Sockets),
+        patch.object(under_way, "os", Descriptors),
         patch.object(listening, "inherited", _inherited),
         patch.object(JointAdministration, "open", _own_metrics),
         patch.object(ticker, "Collector", _NoCollector),
@@ -219,10 +226,6 @@ def adapted() -> Iterator[None]:
         patch.object(tenure.Tenure, "_url_of", _url_of),
     ):
         yield
-
-
-async def _keep_connections(*_: object) -> None:
-    """Give no connections to other shards: simulated ones stay, and requests are forwarded."""
 
 
 def _store_of(shard: int, placement: Placement, settings: Settings) -> str:

@@ -198,6 +198,8 @@ class SocketTalker(Talker):
                     answer = self._waiting.get(each.get("id", ""))
                     if answer is not None and "successful" in each and not answer.done():
                         answer.set_result(each)
+                        # Who asked learns it before anything that follows.
+                        await asyncio.sleep(0)
         except (OSError, asyncio.IncompleteReadError) as error:
             if writer is self._writer:
                 self._lose(error)

@@ -26,6 +26,7 @@ FOUND_SOON = {
     "work_that_others_have_done_stays": 6,
     "erasures_stay_at_their_home": 6,
     "keys_are_left_behind": 1,
+    "given_requests_are_forwarded_too": 4,
 }
 
 

@@ -5,7 +5,7 @@ from asyncio.transports import _FlowControlMixin
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.network import End
+from tests.simulation.descriptors import Connected
 
 if TYPE_CHECKING:
     from tests.simulation.loop import SimLoop
@@ -21,10 +21,14 @@ class SimTransport(_FlowControlMixin, asyncio.Transport):
     _maybe_resume_protocol: Callable[[], None]
     _protocol: Any
 
-    def __init__(self, loop: "SimLoop", end: End, protocol: asyncio.BaseProtocol) -> None:
-        super().__init__({"peername": end.peer.name, "sockname": end.name}, loop)
+    def __init__(
+        self, loop: "SimLoop", connected: Connected, protocol: asyncio.BaseProtocol
+    ) -> None:
+        self._descriptor = connected.descriptor
+        self._end = end = self._descriptor.end
+        names = {"peername": end.peer.name, "sockname": end.name}
+        super().__init__({**names, "socket": connected}, loop)
         self._sim_loop = loop
-        self._end = end
         self._protocol = protocol
         self._buffer = bytearray()
         self._is_paused = False
@@ -84,8 +88,13 @@ class SimTransport(_FlowControlMixin, asyncio.Transport):
         """Break without a word to the protocol: its process was killed."""
         self._is_closing = self._is_over = True
         self._buffer.clear()
-        self._end.reader = None
-        self._end.reset()
+        self._leave()
+        self._descriptor.reset()
+
+    def _leave(self) -> None:
+        # Another process may read it by now.
+        if self._end.reader is self:
+            self._end.reader = None
 
     # asyncio.Transport
 
@@ -158,5 +167,5 @@ class SimTransport(_FlowControlMixin, asyncio.Transport):
         try:
             self._protocol.connection_lost(error)
         finally:
-            self._end.close()
-            self._end.reader = None
+            self._leave()
+            self._descriptor.close()

@@ -11,10 +11,13 @@ from holdfast.bayeux.services.far_topics import FarTopics
 from holdfast.delivery.shared_queues.lent_work import LentWork
 from holdfast.sharding.member import Member
 from holdfast.store.lease import Lease
+from holdfast.web.doors.adopted_lane import AdoptedLane
 from holdfast.web.forwarding import far_shard
 from holdfast.web.forwarding.far_socket import FarSocket
 from holdfast.web.forwarding.passages import PassageOut
 from holdfast.web.forwarding.request_door import Door
+from holdfast.web.giving import under_way
+from holdfast.web.giving.giver import Giver
 from holdfast.web.open_socket import Socket
 from tests.simulation.environment import running_process
 from tests.simulation.process import Process
@@ -39,6 +42,9 @@ _WATCHED: tuple[tuple[object, str, str], ...] = (
     (FarSocket, "leave", "another shard has lost a socket"),
     (Socket, "restart", "a socket was closed when another shard was lost"),
     (Door, "_leave_to", "a socket has got a session of another shard"),
+    (under_way, "part", "a connection was given to another shard"),
+    (Giver, "_take_back", "a connection was taken back"),
+    (AdoptedLane, "connection_made", "a socket was given to another shard"),
     (Borrows, "_withdraw", "another shard had work for too long"),
 )
 
