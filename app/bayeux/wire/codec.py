@@ -79,7 +79,7 @@ def read(body: bytes, limits: RequestLimits) -> list[Json] | Salvage:
 
 def _has_more_values(body: bytes, most: int) -> bool:
     """Return whether the bytes encode more than `most` values and names."""
-    if len(body) <= most or _weigh(body) <= most:
+    if len(body) <= most or weigh(body) <= most:
         return False
     # Structure inside strings does not count. Without escapes, quotes delimit strings.
     if b"\\" in body:
@@ -90,7 +90,8 @@ def _has_more_values(body: bytes, most: int) -> bool:
     return len(bare) > most
 
 
-def _weigh(body: bytes) -> int:
+def weigh(body: bytes) -> int:
+    """Return at once how many values and names a body has at most."""
     return len(body) - len(body.translate(None, _STRUCTURE))
 
 

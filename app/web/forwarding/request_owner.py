@@ -6,7 +6,7 @@ from typing import Final
 
 import orjson
 
-from holdfast.bayeux.wire.codec import Json, RequestLimits, decode, read
+from holdfast.bayeux.wire.codec import Json, RequestLimits, decode, read, weigh
 from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.bayeux.wire.unfit import Salvage
 from holdfast.web.socket_frames import content_of_first
@@ -23,7 +23,9 @@ _BYTES_OF_IT: Final = _HANDSHAKE.encode()
 _GREETING: Final = b'[{"channel":"/meta/handshake"'
 _ESCAPE: Final = b"\\"
 # With these escapes, a name, an id or a channel may look different.
-_HIDING: Final = re.compile(rb"\\(?:/|u00[2-7])")
+_SLASH: Final = b"\\/"
+_LATIN: Final = b"\\u00"
+_HIDING: Final = re.compile(rb"\\u00[2-7]")
 # How many bytes of a request are read at once in the way that reads everything, which is slow.
 _MOST_SALVAGED: Final = 65_536
 # The limits of servers without settings.
@@ -100,6 +102,9 @@ def messages_in(body: bytes, limits: RequestLimits) -> Sequence[Json]:
     try:
         if len(body) <= _MOST_SALVAGED:
             return decode(body, limits)
+        if weigh(body) > limits.values:
+            # It is nearly always refused, and to be certain would take long.
+            return ()
         found = read(body, limits)
     except RequestRefused:
         return ()
@@ -119,4 +124,6 @@ def greeted_id_in(frames: bytes) -> str | None:
 
 
 def _hides(body: bytes) -> bool:
-    return body.find(_ESCAPE) >= 0 and _HIDING.search(body) is not None
+    if body.find(_SLASH) >= 0:
+        return True
+    return body.find(_LATIN) >= 0 and _HIDING.search(body) is not None
