@@ -1,10 +1,11 @@
 """Decides which frames of the log no shard needs any more, and who is too far behind.
 
 Frames stay for ten seconds after all shards have taken them: the store of a shard may go back by a
-moment, and then takes them again. If a shard says nothing in this time, they stay until it does: its
-process and the primary of its store may have ended together. A shard that falls behind, or that no process has, keeps only
-what it needs: frames with parts for it, or with durable messages that it has subscriptions to. If
-even that is too much, publishes that it would need are refused; all others go on.
+moment, and then takes them again. If a shard says nothing in this time, they stay until it does:
+its process and the primary of its store may have ended together. A shard that falls behind, or that
+no process has, keeps only what it needs: frames with parts for it, or with durable messages that it
+has subscriptions to. If even that is too much, publishes that it would need are refused; all others
+go on.
 """
 
 from bisect import bisect_right
