@@ -11,6 +11,9 @@ const ROOMS = "/service/chat/rooms";
 const PRESENCE = "/service/presence";
 const TRANSPORTS = ["websocket", "long-polling", "callback-polling"];
 const TYPING_LIFE_MS = 3000;
+// Of the session of a user. An application's own are usually the first ones: this demo is not to take
+// them over, and acknowledge what waits for them.
+const NUMBER = 100;
 // The delay before a temporarily refused message is redelivered.
 const PAUSE_MS = 1000;
 const ONEWAY = {ext: {delivery: {oneway: true}}};
@@ -93,7 +96,7 @@ export class Connection {
     }
 
     #makeReliable(library, storage) {
-        const session = {name: `${this.#me.name}/1`};
+        const session = {name: `${this.#me.name}/${NUMBER}`};
         const memory = {storage, name: `holdfast.finished.${this.#me.name}`};
         this.delivery = new DeliveryExtension({session}, memory);
         this.#acks = new Acks((id, count) => this.#show.again(id, count));

@@ -145,7 +145,7 @@ def test_pages_that_slept_longer_than_their_sessions_return_and_show_nothing_twi
     say(eve, "do not wake up")
     expect(line(eve, "do not wake up")).to_be_visible()
     world = World(impatient.url, impatient.data)
-    world.ask("DELETE", f"sessions/{names[0]}/1")
+    world.ask("DELETE", f"sessions/{names[0]}/100")
     expect(there).to_have_text(names[1:])
     beds[0].wake()
     expect(there).to_have_text(names)
@@ -154,8 +154,8 @@ def test_pages_that_slept_longer_than_their_sessions_return_and_show_nothing_twi
     assert_nothing_is_twice(ada)
     # Nothing shows whether ada got it, so it is a dead letter. So is the message before it, if its
     # ack had not left when the page went to sleep.
-    letters = world.ask("GET", f"dead-letters?receiver={names[0]}/1")["items"]
-    assert {letter["sender"] for letter in letters} == {f"client/{names[2]}/1"}
+    letters = world.ask("GET", f"dead-letters?receiver={names[0]}/100")["items"]
+    assert {letter["sender"] for letter in letters} == {f"client/{names[2]}/100"}
     in_doubt = [world.ask("GET", f"dead-letters/{letter['id']}")["data"] for letter in letters]
     assert "do not wake up" in [each.get("text") for each in in_doubt]
 
