@@ -28,6 +28,7 @@ _LATIN: Final = b"\\u00"
 _HIDING: Final = re.compile(rb"\\u00[2-7]")
 # How many bytes of a request are read at once in the way that reads everything, which is slow.
 _MOST_SALVAGED: Final = 65_536
+_MOST_ESCAPES: Final = 200_000
 # The limits of servers without settings.
 LIMITS: Final = RequestLimits()
 
@@ -102,7 +103,7 @@ def messages_in(body: bytes, limits: RequestLimits) -> Sequence[Json]:
     try:
         if len(body) <= _MOST_SALVAGED:
             return decode(body, limits)
-        if weigh(body) > limits.values:
+        if body.count(_ESCAPE) > _MOST_ESCAPES and weigh(body) > limits.values:
             # It is nearly always refused, and to be certain would take long.
             return ()
         found = read(body, limits)

@@ -108,7 +108,7 @@ def test_other_requests_have_none(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "many", [b"[" + b"[]," * 1_000_000 + b"[]]", b'"' + b"[]," * 100_000 + b'"']
+    "many", [b"[" + b"[]," * 1_000_000 + b"[]]", b'"' + b"[\\n," * 250_000 + b'"']
 )
 def test_a_request_that_may_have_too_many_values_is_not_decoded(many: bytes) -> None:
     # The first would take half a second.
@@ -122,6 +122,11 @@ def test_only_the_reply_to_its_handshake_says_which_session_a_socket_has(size: i
     event = frame(encode({"channel": "/news", "data": {"clientId": OTHER_ID, "x": "x" * size}}))
     assert greeted_id_in(greeting + event) == CLIENT_ID
     assert greeted_id_in(event + greeting) is None
+
+
+def test_a_text_may_have_as_many_brackets_as_it_likes() -> None:
+    more = {**PUBLISH, "data": "[]," * 100_000, "more": {"clientId": OTHER_ID}}
+    assert owner_in(encode(more)) == CLIENT_ID
 
 
 class Credentials:
