@@ -84,6 +84,8 @@ class _Commands(TyperGroup):
     def resolve_command(  # type: ignore[override]
         self, context: typer.Context, words: list[str]
     ) -> tuple[str | None, TyperCommand | TyperGroup | None, list[str]]:
+        if words[0] not in COMMANDS and (meant := _within_groups(words[0])):
+            context.fail(f"No such command '{words[0]}'. Did you mean {' or '.join(meant)}?")
         name, known, rest = super().resolve_command(context, words)
         return name, load(name) if name and known else None, rest
 
@@ -91,6 +93,18 @@ class _Commands(TyperGroup):
         for heading, commands in GROUPS.items():
             with formatter.section(heading):
                 formatter.write_dl([*commands.items()])
+
+
+def _within_groups(word: str) -> list[str]:
+    """Return the commands of this name that groups have."""
+    groups = {
+        name: load(name) for name in (*GROUPS["Inspect and manage"], *GROUPS["Administration"])
+    }
+    return [
+        f"'{name} {word}'"
+        for name, group in groups.items()
+        if isinstance(group, TyperGroup) and word in group.commands
+    ]
 
 
 program = typer.Typer(

@@ -125,6 +125,13 @@ def test_a_mistyped_command_gets_a_suggestion() -> None:
     assert "No such command 'subjet'. Did you mean 'subject'?" in result.output
 
 
+def test_a_command_of_a_group_without_the_group_gets_a_suggestion() -> None:
+    result = CliRunner().invoke(program, ["replay", "--all"])
+    assert result.exit_code == 2
+    wanted = "No such command 'replay'. Did you mean 'dead replay' or 'pipeline replay'?"
+    assert wanted in result.output
+
+
 _COLLECTIONS = """
 import gc, sys
 from holdfast.__main__ import main
