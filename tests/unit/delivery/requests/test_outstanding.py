@@ -179,6 +179,7 @@ def test_a_request_is_forgotten_although_a_responder_ended_in_the_turn_of_its_an
     assert book.accept(request.address, person("bob/1")) == (None, ReplyFault.DENIED)
 
 
+@pytest.mark.interpreted
 def test_requests_of_a_session_that_ends_are_ended_in_the_order_in_which_they_were_sent() -> None:
     ended: list[int] = []
     journal = SimpleNamespace(
