@@ -79,18 +79,15 @@ async def test_an_operator_hears_of_sessions_and_dead_letters_of_another_shard(
     refused = {"seq": event["ext"]["delivery"]["seq"], "errorCode": "user.update.error"}
     assert (await bob.reply("/service/delivery", data=[refused]))["successful"]
     await bob.reply("/meta/disconnect")
-    heard: list[tuple[str, int]] = []
+    heard: list[str] = []
     ack = 0
-    while ("/sys/logout", 0) not in heard:
+    # A dead letter is reported once the store has it, which may be behind the end of its session.
+    while len(heard) < 3:
         *events, reply = await watcher.connect(timeout_ms=5000, ack=ack)
         assert events, heard
-        heard += [(each["channel"], each["data"]["shard"]) for each in events]
+        heard += [each["channel"] for each in events if each["data"]["shard"] == 0]
         ack = reply["ext"]["ack"]
-    assert [channel for channel, shard in heard if shard == 0] == [
-        "/sys/login",
-        "/sys/deadMessage",
-        "/sys/logout",
-    ]
+    assert sorted(heard) == ["/sys/deadMessage", "/sys/login", "/sys/logout"]
 
 
 async def test_other_shards_hear_that_nobody_listens_any_more(both: Workers, ada: Operator) -> None:
