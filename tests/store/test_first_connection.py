@@ -1,6 +1,8 @@
 """The first connection of a store link: credentials, and stores that are refused."""
 
 import logging
+import socket
+from functools import partial
 
 import pytest
 
@@ -54,6 +56,11 @@ async def test_a_password_without_a_user_is_that_of_the_default_user(valkey: Val
         assert await caller.link.ask("ACL", "WHOAMI") == b"default"
 
 
+def _accepts(valkey: ValkeyServer) -> bool:
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(str(valkey.directory / "s")) == 0
+
+
 @pytest.mark.slow
 async def test_the_first_connection_waits_for_a_store_that_loads_its_data(
     valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
@@ -63,7 +70,7 @@ async def test_the_first_connection_waits_for_a_store_that_loads_its_data(
     valkey.kill()
     with caplog.at_level(logging.INFO):
         valkey.launch(key_load_delay="300", loading_process_events_interval_bytes="1024")
-        await until((valkey.directory / "s").exists)
+        await until(partial(_accepts, valkey))
         async with calling(valkey.url) as caller:
             assert await caller.link.ask("DBSIZE") == 3000
     assert "is not ready: LOADING" in caplog.text
