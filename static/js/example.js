@@ -16,7 +16,8 @@ async function onOrder({data}) {
     document.getElementById("orders").append(item);
 }
 
-cometd.addListener("/meta/handshake", ({successful}) => {
+cometd.addListener("/meta/handshake", ({successful, error}) => {
+    document.getElementById("error").value = error ?? "";
     if (successful) {
         cometd.subscribe("/orders", onOrder);
     }

@@ -1,5 +1,6 @@
 """On a server with a login, the users of the chat sign in, or are told why they cannot."""
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -259,3 +260,11 @@ def test_the_welcome_page_says_that_it_cannot_log_in(
     page.get_by_role("button", name="Connect", exact=True).click()
     expect(page.locator("#state")).to_contain_text("handshake_denied. This page cannot log in.")
     expect(page.get_by_role("button", name="Connect", exact=True)).to_be_visible(timeout=1000)
+
+
+def test_a_page_without_a_login_is_told_why_it_gets_no_session(
+    profile: BrowserContext, guarded: Server
+) -> None:
+    page = profile.new_page()
+    page.goto(f"{guarded.url}/static/js/example.html")
+    expect(page.locator("#error")).to_have_text(re.compile("^403:.*handshake_denied"))
