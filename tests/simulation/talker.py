@@ -104,7 +104,7 @@ class Talker:
         if b"connection: close" in told:
             self._close()
         if status != _OK:
-            raise self._not(status)
+            raise self._lost_by(status)
         found: list[Message] = orjson.loads(answer)
         for each in found:
             hear(each)
@@ -129,8 +129,8 @@ class Talker:
             self._cookies[:] = [b"Cookie: %s\r\n" % found[1]]
         return raw.lower(), int(raw.split(b" ", 2)[1])
 
-    def _not(self, status: int) -> Lost:
-        """Return what to raise if the answer has another status."""
+    def _lost_by(self, status: int) -> Lost:
+        """Hang up; returns what to raise if the answer has another status."""
         self.hang_up()
         return Lost(f"status {status}")
 
@@ -185,7 +185,7 @@ class SocketTalker(Talker):
         writer.write(_UPGRADE % (self._path, place[0].encode(), place[1], cookie))
         _, status = await self._head_of_answer(reader)
         if status != _SWITCHING:
-            raise self._not(status)
+            raise self._lost_by(status)
         self._reading = asyncio.create_task(self._read(reader, writer))
         return writer
 
