@@ -6,7 +6,7 @@ There is also a topic that takes one message, until it is erased.
 import asyncio
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
 
@@ -292,7 +292,8 @@ class Eraser:
         self._plan = plan
         self._truth = truth
         self._oracle = oracle
-        self._session = Session(plan.manners, take=self._take)
+        # On a socket, answers would come while a connect is held: it asks more often without.
+        self._session = Session(replace(plan.manners, sockets=0.0), take=self._take)
         self._serial = 0
         self._answer: Message | None = None
 
