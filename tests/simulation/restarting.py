@@ -8,6 +8,7 @@ from functools import partial
 
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.succession import CannotLeave
+from holdfast.store.connection import StoreUnavailable
 from holdfast.supervisor.control import LOCK
 from tests.simulation.process import Life, Process
 from tests.simulation.server import Inherited, Post
@@ -138,7 +139,8 @@ class Restart:
         assert post.server is not None
         try:
             await post.server.leave()
-        except CannotLeave:
+        except (CannotLeave, StoreUnavailable):
+            # It has gone on.
             self._world.coverage.mark("a server could not leave")
             self._world.later(_NOTICE_S, self.fail)
             return False
