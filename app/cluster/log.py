@@ -21,8 +21,8 @@ _MOST_WAITING: Final = 8 * 1024 * 1024
 # them, and otherwise.
 _TELL_AWAITED_S: Final = 0.05
 _TELL_S: Final = 1.0
-# When they are told once more if nothing has changed: others keep what was taken just before this
-# shard has said anything, because its store may have lost that.
+# When they are told once more if nothing has changed: until then, others keep the last seconds of
+# what was taken, because the store of this shard may lose that.
 _TELL_AGAIN_S: Final = KEEP_S + 2.0
 # The name of the part of a frame that all shards read; a part for one shard has its number.
 _FOR_ALL: Final = "all"

@@ -77,7 +77,7 @@ class Packets:
         self.peer: Packets | None = None
         self._came: deque[tuple[bytes, list[Descriptor]]] = deque()
         self._has_failed = self._is_closed = False
-        self._on_readable: Callable[[], None] = _unwatched
+        self._on_readable: Callable[[], None] = unwatched
 
     def setblocking(self, _: bool) -> None:
         pass
@@ -122,7 +122,7 @@ class Packets:
     def close(self) -> None:
         if self._is_closed:
             return
-        self._is_closed, self._on_readable = True, _unwatched
+        self._is_closed, self._on_readable = True, unwatched
         if self.peer is not None:
             self.peer._has_failed = bool(self._came)
             self.peer._on_readable()
@@ -137,7 +137,7 @@ class PacketListener:
     def __init__(self) -> None:
         self._clocks = getattr(running_process(), "clocks", None)
         self._waiting: deque[Packets] = deque()
-        self._on_waiting: Callable[[], None] = _unwatched
+        self._on_waiting: Callable[[], None] = unwatched
         self._is_closed = False
 
     def is_near(self, process: object) -> bool:
@@ -168,7 +168,7 @@ class PacketListener:
         return bool(self._waiting)
 
     def close(self) -> None:
-        self._is_closed, self._on_waiting = True, _unwatched
+        self._is_closed, self._on_waiting = True, unwatched
         while self._waiting:
             self._waiting.popleft().close()
 
@@ -220,5 +220,5 @@ def _loop() -> Any:
     return asyncio.get_running_loop()
 
 
-def _unwatched() -> None:
+def unwatched() -> None:
     """Nobody looks."""

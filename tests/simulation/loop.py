@@ -14,6 +14,7 @@ from tests.simulation.descriptors import (
     PacketListener,
     Packets,
     keep,
+    unwatched,
 )
 from tests.simulation.network import End, Listening, Network, Place
 from tests.simulation.transport import SimTransport
@@ -72,7 +73,7 @@ class InheritedSocket(ListeningSocket):
 
     def __init__(self, listening: Listening) -> None:
         super().__init__(listening)
-        self._then: Callable[[], None] = _unwatched
+        self._then: Callable[[], None] = unwatched
 
     def dup(self) -> Self:
         return type(self)(self._listening)
@@ -84,7 +85,7 @@ class InheritedSocket(ListeningSocket):
     def close(self) -> None:
         # Another process may watch it by now.
         if self._listening.on_waiting is self._then:
-            self._listening.on_waiting = _unwatched
+            self._listening.on_waiting = unwatched
 
 
 _Watched = ListeningSocket | PacketListener | Packets
@@ -381,10 +382,6 @@ def _end(coroutine: Any) -> None:
         except BaseException:
             continue
         return
-
-
-def _unwatched() -> None:
-    """Connections wait until somebody watches again."""
 
 
 def _unobserved(_: End, __: bytes) -> None:

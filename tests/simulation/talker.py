@@ -222,8 +222,7 @@ class SocketTalker(Talker):
 
     def _lose(self, error: Exception) -> None:
         """Let nobody wait for answers on a connection that is lost."""
-        self._tries = (self._tries or 0) + 1
-        self._close()
+        super().hang_up()
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(ConnectionResetError(str(error)))

@@ -22,7 +22,7 @@ from holdfast.web.forwarding.hello import Hello
 from holdfast.web.forwarding.home_core import HomeCore
 from holdfast.web.forwarding.link_keeper import LinkKeeper
 from holdfast.web.forwarding.link_server import LinkServer
-from holdfast.web.forwarding.passages import PassageIn
+from holdfast.web.forwarding.passages import PassageIn, PassageOut
 from holdfast.web.forwarding.request_home import Home
 from holdfast.web.tasks import cancel
 from tests.store.store_process import until
@@ -235,14 +235,20 @@ async def test_messages_of_the_shard_of_a_door_reach_that_of_the_home(path: Path
         assert inlet.came == [(0, 1, 1, b"a"), (0, 1, 2, b"b")]
 
 
+async def sending(both: Ends) -> PassageOut:
+    """Return the way of messages over a link, on which one was sent."""
+    passage = both.far.passage
+    await both.listen()
+    await until(lambda: passage.is_open)
+    passage.send(b"a")
+    return passage
+
+
 async def test_a_lost_link_is_named_until_the_next_one_because_its_messages_may_still_arrive(
     path: Path,
 ) -> None:
     async with ends(path) as both:
-        passage = both.far.passage
-        await both.listen()
-        await until(lambda: passage.is_open)
-        passage.send(b"a")
+        passage = await sending(both)
         both.server.close()
         await both.linked(is_linked=False)
         assert (passage.is_open, passage.sent) == (False, (1, 1))
@@ -256,10 +262,7 @@ async def test_a_held_way_is_named_until_the_next_one_because_its_messages_may_s
     path: Path,
 ) -> None:
     async with ends(path) as both:
-        passage = both.far.passage
-        await both.listen()
-        await until(lambda: passage.is_open)
-        passage.send(b"a")
+        passage = await sending(both)
         both.server.hold()
         await until(lambda: not passage.is_open)
         assert passage.sent == (1, 1)

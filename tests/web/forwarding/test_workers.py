@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -293,14 +294,20 @@ async def test_a_socket_has_the_session_of_one_home_only(both: Workers, door: in
         assert first.pipe is not None
 
 
+@asynccontextmanager
+async def moved_socket(both: Workers, door: int) -> AsyncIterator[tuple[SocketPerson, str, str]]:
+    """A socket with the client ids of its former session and its present one, of another shard."""
+    async with both.person(0).http.ws_connect("/cometd") as ws:
+        client = SocketPerson(ws)
+        former = await client.enter(both.subject_of(1 - door))
+        yield client, former, await client.enter(both.subject_of(door))
+
+
 @DOORS
 async def test_only_a_connect_brings_a_socket_a_session_of_another_shard(
     both: Workers, door: int
 ) -> None:
-    async with both.person(0).http.ws_connect("/cometd") as ws:
-        client = SocketPerson(ws)
-        other = await client.enter(both.subject_of(1 - door))
-        own = await client.enter(both.subject_of(door))
+    async with moved_socket(both, door) as (client, other, own):
         reply = await client.say("/news", data=1, clientId=other)
         assert reply["error"] == "402::session_unknown"
         assert (await client.say("/news", data=1, clientId=own))["successful"]
@@ -312,10 +319,7 @@ async def test_only_a_connect_brings_a_socket_a_session_of_another_shard(
 async def test_a_socket_whose_session_has_ended_takes_that_of_another_shard(
     both: Workers, door: int
 ) -> None:
-    async with both.person(0).http.ws_connect("/cometd") as ws:
-        client = SocketPerson(ws)
-        other = await client.enter(both.subject_of(1 - door))
-        own = await client.enter(both.subject_of(door))
+    async with moved_socket(both, door) as (client, other, own):
         ends = {"delivery": {"end": True}}
         assert (await client.say("/meta/disconnect", clientId=own, ext=ends))["successful"]
         assert (await client.say("/news", data=1, clientId=other))["successful"]
