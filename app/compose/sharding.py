@@ -14,6 +14,7 @@ from holdfast.sharding.following import Following
 from holdfast.sharding.member import Member
 from holdfast.sharding.pace import Pace
 from holdfast.store.keys import RedisKeys
+from holdfast.store.lease import boot_clock
 from holdfast.store.other_shard import OtherStore
 from holdfast.store.primary import Primary
 from holdfast.store.shard_log import ShardLog
@@ -45,6 +46,7 @@ class Sharding:
             store=self._log,
             clock=loop.time,
             core_clock=core_clock,
+            steady=boot_clock(),
             may_speak=storage.right.may_speak,
             wake=Pace(loop, self._end_turn).wake,
             reaches=reaches,

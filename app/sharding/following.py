@@ -9,6 +9,7 @@ from typing import Final
 from holdfast.cluster.reading import Fields
 from holdfast.sharding.member import Member
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.frame_reads import MOST_FRAMES
 from holdfast.store.other_shard import OtherStore
 
 log = logging.getLogger(__name__)
@@ -182,11 +183,16 @@ class Following:
         after = reader.next_read(self._clock())
         if after is None:
             return None
+        member.homes.contacts.begin(shard)
         return after, _AWAITED_WAIT_MS if member.is_awaited else _WAIT_MS
 
     def _heard(self, shard: int, after: str, frames: Sequence[tuple[bytes, Fields]]) -> None:
         self._note_back(shard)
-        self._member.heard(shard, after, frames)
+        member = self._member
+        member.heard(shard, after, frames)
+        reader = member.readers[shard]
+        is_all = len(frames) < MOST_FRAMES
+        member.homes.contacts.end(shard, reader.place, reader.shown, is_all=is_all)
         self.hurry()
 
     async def _look(self, shard: int) -> None:

@@ -17,6 +17,7 @@ from holdfast.cluster.shards import Shards
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_letter import ShardLetter, effect_of
 from holdfast.delivery.ports.homes import NO_ANSWER
+from holdfast.sharding.contacts import Contacts
 from holdfast.sharding.own_log import OwnLog
 from holdfast.sharding.ports import ShardStore
 
@@ -35,6 +36,7 @@ class ShardHomes:
         number: The number of this shard.
         stamp: Returns an id that no other letter has.
         clock: Returns the time of the event loop, and `core_clock` the time of the core.
+        steady: A clock that nobody sets, and that runs while this process does not.
         wake: Lets the turn end with a flush of the log.
     """
 
@@ -48,6 +50,7 @@ class ShardHomes:
         stamp: Callable[[], int],
         clock: Callable[[], float],
         core_clock: Callable[[], float],
+        steady: Callable[[], float],
         wake: Callable[[], None],
     ) -> None:
         self._number = number
@@ -58,6 +61,7 @@ class ShardHomes:
         self._stamp = stamp
         self._clock = clock
         self._core_clock = core_clock
+        self.contacts = Contacts(self._others, steady)
         self._wake = wake
         self._sent = SentLetters(own.log.pass_on)
         self._inbox = Inbox(self._do)
@@ -129,6 +133,12 @@ class ShardHomes:
     def may_send(self, shard: int) -> bool:
         is_behind = shard in self._own.trimming.overflowing
         return self._store.is_available and not (is_behind or self._sent.is_full)
+
+    def steady_s(self) -> float:
+        return self.contacts.clock()
+
+    def heard_at(self, shard: int) -> float:
+        return self.contacts.heard_at(shard)
 
     def send(
         self, shard: int, what: str, data: bytes, done: Callable[[bytes | None], None]

@@ -52,6 +52,7 @@ class Member:
         number: The number of this shard.
         shards: Which shard has what.
         clock: Returns the time of the event loop, and `core_clock` the time of the core.
+        steady: A clock that nobody sets, and that runs while this process does not.
         may_speak: Returns whether no other process can have opened this shard. If one can, others
             may have gone on without this process, so it does not know all subscriptions.
         wake: Lets the turn end with `flush`.
@@ -67,6 +68,7 @@ class Member:
         store: ShardStore,
         clock: Callable[[], float],
         core_clock: Callable[[], float],
+        steady: Callable[[], float],
         may_speak: Callable[[], bool],
         wake: Callable[[], None],
         reaches: Callable[[int], bool] = lambda _: True,
@@ -88,6 +90,7 @@ class Member:
             stamp=bayeux.state.node.stamp,
             clock=clock,
             core_clock=core_clock,
+            steady=steady,
             wake=wake,
         )
         self._from_others = from_others = FromOthers(bayeux.state)
@@ -387,6 +390,7 @@ class Member:
 
     def showed(self, shard: int) -> None:
         self.inlet.direct[shard].show_held()
+        self.homes.contacts.show(shard, self.readers[shard].shown)
 
     def took(self, shard: int) -> None:
         self.inlet.direct[shard].go_on()

@@ -11,7 +11,7 @@ from holdfast.store.resp import RespConnection, Silent, Unusable, pack, unusable
 from holdfast.store.spacing import Spacing
 
 # How many frames one read returns, of at most 256 KiB each.
-_FRAMES: Final = 16
+MOST_FRAMES: Final = 16
 # A store that does not answer for so long is not there.
 _SILENCE_S: Final = 5.0
 
@@ -82,7 +82,7 @@ class FrameReads:
         self._after, wait_ms = found
         self._is_reading = True
         self._spacing.take(self._loop.time())
-        limits = ("COUNT", _FRAMES, "BLOCK", wait_ms)
+        limits = ("COUNT", MOST_FRAMES, "BLOCK", wait_ms)
         wire.write(pack(("XREAD", *limits, "STREAMS", self._log, self._after)))
 
     def _answered(self, reply: object) -> None:
@@ -101,7 +101,7 @@ class FrameReads:
         if self._has_waited:
             spacing.waited(is_useful=len(frames) > 1)
         # A log with more is read on at once.
-        self._has_waited = self._loop.time() < spacing.due and len(frames) < _FRAMES
+        self._has_waited = self._loop.time() < spacing.due and len(frames) < MOST_FRAMES
         if self._has_waited:
             self._loop.call_at(spacing.due, self._begin)
         else:

@@ -38,7 +38,7 @@ MOST_AT_ONCE: Final = 100
 # The least time between two beginnings.
 _PAUSE_S: Final = 0.5
 # After this time out of contact, the other shard may have given work to others that it lent before.
-_DOUBT_MS: Final = 2000
+_DOUBT_S: Final = 2.0
 
 
 class Copy:
@@ -75,9 +75,9 @@ class Borrows:
         self._unheard: dict[int, list[Row]] = {}
         # Whether it is to begin, and from when on that may be.
         self._is_due, self._next_at = True, 0.0
-        # When letters could be sent last, by the wall clock; 0 before the first time. The server's
-        # clock stands still while its process does, and the other shard does not.
-        self._contact_ms = 0
+        # When letters could be sent last; None before the first time. The server's clock stands
+        # still while its process does, and the other shard does not.
+        self._contact_at: float | None = None
         # The part that ends the last beginning, and whether the other shard has taken it: then it
         # has not given to others what is here.
         self._last_part, self._is_sure = 0, True
@@ -140,11 +140,19 @@ class Borrows:
 
     def is_in_doubt(self) -> bool:
         """Return whether the other shard may have given to others what it lent before."""
-        return not self._is_sure or (self._contact_ms > 0 and self._is_out_of_contact)
+        if self._contact_at is None:
+            return not self._is_sure
+        # A shard asks before it gives work to others: what it has told since then may say so.
+        heard_at = self._homes.heard_at(self._shard)
+        return not self._is_sure or self._is_out_of_contact or self._is_over(heard_at)
 
     @property
     def _is_out_of_contact(self) -> bool:
-        return self._state.node.now_ms() - self._contact_ms > _DOUBT_MS
+        return self._contact_at is None or self._is_over(self._contact_at)
+
+    def _is_over(self, since: float) -> bool:
+        """Return whether what held at that time may hold no more."""
+        return self._homes.steady_s() - since > _DOUBT_S
 
     def begin_soon(self, *, others_may_have_it: bool = False) -> None:
         """Tell everything at the next tick.
@@ -160,8 +168,8 @@ class Borrows:
         if not self._may_send:
             return
         if self._is_out_of_contact:
-            self._is_due, self._is_sure = True, self._contact_ms == 0
-        self._contact_ms = self._state.node.now_ms()
+            self._is_due, self._is_sure = True, self._contact_at is None
+        self._contact_at = self._homes.steady_s()
         if self._is_due and now >= self._next_at:
             self._next_at = now + _PAUSE_S
             self._begin()

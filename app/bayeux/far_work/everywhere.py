@@ -29,9 +29,7 @@ from holdfast.delivery.shared_queues.work import Borrowed, borrowed_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# How long a shard may be out of reach until its work returns, and how long this one waits after its
-# start for others to say what they have.
-_LOST_S: Final = 5.0
+# How long this shard waits after its start for others to say what they have.
 _UNSURE_S: Final = 5.0
 _MOST_PATTERNS: Final = 20_000
 
@@ -81,9 +79,9 @@ class WorkEverywhere:
         # Copies that have left their queue, and need a look at the end of the turn.
         self._left: list[Borrowed] = []
         self._is_due = False
-        # Since when this process serves, and since when shards cannot be reached.
+        # Since when this process serves, and which shards cannot be reached.
         self._began: float | None = None
-        self._away: dict[int, float] = {}
+        self._away: set[int] = set()
         self._is_unsure = True
         self.ways: Mapping[str, Callable[[ShardLetter, float], None]] = {
             LENT: self._borrow,
@@ -287,11 +285,13 @@ class WorkEverywhere:
             self._state.work.assign_all()
 
     def _look_for(self, shard: int, lender: Lender, now: float) -> None:
-        if not self._others.is_away(shard):
-            self._away.pop(shard, None)
-            lender.tick(now)
-        elif now - self._away.setdefault(shard, now) >= _LOST_S and not lender.is_given_up:
-            lender.lose()
+        is_away = self._others.is_away(shard)
+        if not is_away:
+            self._away.discard(shard)
+        elif shard not in self._away:
+            self._away.add(shard)
+            lender.doubt()
+        lender.tick(now, is_away=is_away)
 
     def _is_sure(self, now: float) -> bool:
         if self._began is not None and now - self._began >= _UNSURE_S:

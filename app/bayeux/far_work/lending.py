@@ -148,11 +148,6 @@ class Lender:
         """Whether its sessions may get work now."""
         return self.has_told and self._homes.may_send(self._shard)
 
-    @property
-    def is_given_up(self) -> bool:
-        """Whether that shard has no work, and gets none until it begins."""
-        return not (self.has_told or self._loans)
-
     # Lending
 
     @property
@@ -195,21 +190,31 @@ class Lender:
 
         self._homes.send(self._shard, LENT, packed(epoch, jobs), answered)
 
-    def tick(self, now: float) -> None:
-        """Ask again, as long as it has not told everything."""
+    def tick(self, now: float, *, is_away: bool = False) -> None:
+        """Ask again, as long as it has not told everything.
+
+        Args:
+            is_away: Whether there is no link to it. Letters may still arrive there, and it must
+                hear so before others get its work.
+        """
         if self.has_told:
             self._silent_since = inf
             return
-        if now >= self._ask_at and self._homes.may_send(self._shard):
+        may_ask = bool(self._loans) or not is_away
+        if may_ask and now >= self._ask_at and self._homes.may_send(self._shard):
             self._ask_at = now + _AGAIN_S
             self._homes.send(self._shard, ASKED, asking(self._may_have_lost), _ignore)
         # While the store here takes no letters, the other shard is not asked.
         can_ask = self._state.store.takes_messages
         self._silent_since = min(self._silent_since, now) if can_ask else inf
         if self._loans and now - self._silent_since >= _SILENT_S:
-            self.lose()
+            self._lose()
 
-    def lose(self) -> None:
+    def doubt(self) -> None:
+        """Lend nothing until that shard has begun again, which it is asked to do."""
+        self._begin(0)
+
+    def _lose(self) -> None:
         """Requeue all work of that shard, which has to begin again."""
         self._begin(0)
         for loan in [*self._loans.values()]:

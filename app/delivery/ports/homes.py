@@ -56,6 +56,14 @@ class HomesPort(Protocol):
         """Return whether the shard can be sent letters now."""
         ...
 
+    def steady_s(self) -> float:
+        """Return the seconds of a clock that nobody sets, and that never stands still."""
+        ...
+
+    def heard_at(self, shard: int, /) -> float:
+        """Return up to when this shard has everything that the shard had told, by that clock."""
+        ...
+
     def send(
         self, shard: int, what: str, data: bytes, done: Callable[[bytes | None], None], /
     ) -> None:

@@ -193,7 +193,9 @@ class Server:
         self._ids: Iterator[int] = count(1) if after is None else after._ids
         self.chance = 0.5
         # For how long the core did not run while the wall clock did.
-        self._slept_s = 0.0
+        self.slept_s = 0.0
+        # By how much the wall clock was set back, and the newest value that it gave.
+        self._back_s, self._newest_stamp = 0.0, 0
         # Returns when the oldest request arrived that the shell has not read.
         self.unread_since: Callable[[], float] = lambda: inf
         # The roles of stored sessions, by warrant.
@@ -223,8 +225,10 @@ class Server:
 
     def _stamp(self) -> int:
         """Wall time follows the clock of the core; no value is given twice."""
-        passed_s = self.now - 1000.0 + self._slept_s
-        return next(self._stamps) + round(passed_s * 1000) * 1_000_000
+        passed_s = self.now - 1000.0 + self.slept_s - self._back_s
+        stamp = next(self._stamps) + round(passed_s * 1000) * 1_000_000
+        self._newest_stamp = max(self._newest_stamp + 1000, stamp)
+        return self._newest_stamp
 
     def _on_ready(self) -> None:
         assert not self._is_ready, "on_ready is called once a turn"
@@ -297,7 +301,11 @@ class Server:
 
     def sleep(self, seconds: float) -> None:
         """The server does not run for this time, so its own clock stands still."""
-        self._slept_s += seconds
+        self.slept_s += seconds
+
+    def set_clock_back(self, seconds: float) -> None:
+        """The wall clock is set back."""
+        self._back_s += seconds
 
     def abort(self, asked: Asked) -> None:
         """The client closes the connection of a request."""

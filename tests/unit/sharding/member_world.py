@@ -53,6 +53,7 @@ class Shard:
             store=self.store,
             clock=lambda: world.now,
             core_clock=lambda: self.server.now,
+            steady=lambda: world.now,
             may_speak=lambda: True,
             wake=self._wake,
         )

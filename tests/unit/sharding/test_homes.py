@@ -30,6 +30,7 @@ def homes(number: int, segments: dict[str, int], *topics: str) -> ShardHomes:
         stamp=int,
         clock=float,
         core_clock=float,
+        steady=float,
         wake=lambda: None,
     )
 
@@ -112,6 +113,7 @@ def test_an_answer_that_must_come_behind_what_waits_says_nothing_instead(
         stamp=int,
         clock=float,
         core_clock=float,
+        steady=float,
         wake=lambda: None,
     )
     here.answer_behind(ShardLetter(1, 5, "1 5", "what", b""), b"answer")
@@ -133,6 +135,7 @@ def test_the_sender_of_a_letter_hears_when_replicas_have_what_it_asked_for(
         stamp=int,
         clock=float,
         core_clock=float,
+        steady=float,
         wake=lambda: passed.append("wake"),
     )
     letter = ShardLetter(1, 7, "1 7", "published", b"")

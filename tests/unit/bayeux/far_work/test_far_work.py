@@ -358,6 +358,49 @@ def test_a_shard_that_was_frozen_marks_work_that_others_may_have_by_now(
     assert balances(world)
 
 
+@pytest.mark.parametrize("set_back_s", [0.0, 3600.0])
+def test_a_shard_whose_clock_was_set_back_marks_work_that_others_may_have_by_now(
+    world: World, set_back_s: float
+) -> None:
+    far, _ = world.shards
+    bob = taker(world, "bob/1")
+    put(world, 1, 1)
+    far.server.set_clock_back(set_back_s)
+    far.server.sleep(6.0)
+    assert redelivered(connect(bob)) == [1]
+
+
+def test_a_loan_is_marked_if_what_was_told_behind_it_may_take_it_back(world: World) -> None:
+    far, home = world.shards
+    ann, bob = lent(world)
+    connect(bob)
+    # What the other shard tells does not arrive for a while, and then bit by bit.
+    far.heard[1] = far.steady_s()
+    home.give_up()
+    for _ in range(62):
+        home.server.advance(0.1)
+        far.server.advance(0.1)
+    assert handed(ann).data == [1, 2]
+    far.read(1, 1)
+    asked = handed(bob)
+    assert (asked.data, redelivered(asked)) == ([1], [1])
+
+
+def test_work_stays_lent_while_its_shard_can_be_reached_by_the_log_alone(world: World) -> None:
+    _, home = world.shards
+    bob = taker(world, "bob/1")
+    put(world, 1, 1)
+    ann = taker(world, "ann/1")
+    home.away.add(0)
+    settled(world, 7.0)
+    assert fetch(world, ann).data == []
+    asked = fetch(world, bob)
+    assert (asked.data, redelivered(asked)) == ([1], [0])
+    fetch(world, bob)
+    assert is_done(world)
+    assert balances(world)
+
+
 def test_work_is_marked_until_its_shard_has_heard_of_it_again(world: World) -> None:
     far, _ = world.shards
     bob = taker(world, "bob/1")

@@ -101,6 +101,8 @@ class Shard:
         self.places: dict[int, int] = {}
         # By shard whose log was read to its end, up to which cursor all its messages were in there.
         self.complete: dict[int, int] = {}
+        # By shard that this one has not read on for a while, since when.
+        self.heard: dict[int, float] = {}
         # Shards that cannot be reached.
         self.away: set[int] = set()
         # Channels for whose messages the log has no room; durable subscriptions by pattern.
@@ -323,6 +325,12 @@ class Shard:
 
     def may_send(self, shard: int) -> bool:
         return self.keeper.is_available
+
+    def steady_s(self) -> float:
+        return self.server.now + self.server.slept_s
+
+    def heard_at(self, shard: int) -> float:
+        return self.heard.get(shard, inf)
 
     def send(
         self, shard: int, what: str, data: bytes, done: Callable[[bytes | None], None]

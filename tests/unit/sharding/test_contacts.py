@@ -1,0 +1,63 @@
+"""Each shard knows up to when it has learned what others have told."""
+
+from math import inf
+
+import pytest
+
+from holdfast.cluster.places import NOWHERE, Place
+from holdfast.sharding.contacts import Contacts
+
+
+class World:
+    """The contacts to one shard, by a clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.contacts = Contacts((1,), lambda: self.now)
+
+    def read(self, place: Place, shown: Place, *, is_all: bool = True, took_s: float = 1.0) -> None:
+        """A read that began before now."""
+        self.contacts.begin(1)
+        self.now += took_s
+        self.contacts.end(1, place, shown, is_all=is_all)
+
+    @property
+    def heard_at(self) -> float:
+        return self.contacts.heard_at(1)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def place(n: int) -> Place:
+    return Place("aaaaaaaa", 1, n, n)
+
+
+def test_nothing_is_known_before_the_first_read(world: World) -> None:
+    assert world.heard_at == -inf
+
+
+def test_a_read_has_what_was_told_until_it_began(world: World) -> None:
+    world.read(NOWHERE, NOWHERE, took_s=9.0)
+    assert world.heard_at == 100.0
+
+
+def test_what_waits_for_the_store_is_not_known_yet(world: World) -> None:
+    world.read(place(2), place(1))
+    world.read(place(3), place(1))
+    assert world.heard_at == -inf
+    world.contacts.show(1, place(2))
+    assert world.heard_at == 100.0
+
+
+def test_a_read_that_had_no_room_for_all_says_nothing(world: World) -> None:
+    world.read(place(2), place(2), is_all=False)
+    assert world.heard_at == -inf
+
+
+def test_a_reader_that_is_always_a_little_behind_goes_on_hearing(world: World) -> None:
+    for n in range(1, 10):
+        world.read(place(n), place(n - 1))
+    assert world.heard_at == 106.0
