@@ -12,7 +12,7 @@ from holdfast.bayeux.leaving.settling import settle, take_back, unsettled
 from holdfast.bayeux.server import Bayeux
 from holdfast.compose.journal import RunBooks
 from holdfast.compose.storage import Storage
-from holdfast.compose.succession import CannotLeave
+from holdfast.compose.succession import CannotGoOn, CannotLeave
 from holdfast.compose.tls_files import reload_tls
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
@@ -37,6 +37,8 @@ _ANSWERING_S = 0.3
 _SETTLING_S = 1.0
 # How long the whole may take, which depends on the store. The supervisor is more patient.
 _LEAVING_S = 8.0
+# How long going on may take after that. Then the supervisor would end this process.
+_TAKING_BACK_S = 9.0
 # How long connections may take to come between two requests or frames, and how long clients may
 # take to read what was written. Until then TLS connections are relayed, too.
 _HANDING_S = 10.0
@@ -138,7 +140,20 @@ class RunningServer:
         return unsettled(self.bayeux)
 
     async def take_back(self) -> None:
-        """Go on after `leave`: the next process did not start, and has ended."""
+        """Go on after `leave`: the next process did not start, and has ended.
+
+        If that fails, this process ends, because no client would be served. Raises `CannotGoOn`.
+        """
+        try:
+            async with asyncio.timeout(_TAKING_BACK_S):
+                await self._take_back()
+        except Exception as error:
+            self.storage.end()
+            late = f"the store was not had again within {_TAKING_BACK_S:g} s"
+            why = late if isinstance(error, TimeoutError) else str(error) or repr(error)
+            raise CannotGoOn(f"the server can neither leave nor go on, and ends: {why}") from error
+
+    async def _take_back(self) -> None:
         if self.gives_store:
             await self.storage.take_back()
             self.gives_store = self.has_left = False

@@ -105,7 +105,7 @@ class Storage:
             stamp=self.stamps,
             know=self._know,
             on_told=self.is_back,
-            on_fenced=self._fenced,
+            on_fenced=self.end,
             confirm=None if replicas is None else replicas.confirm,
             most_keys=settings.max_publish_keys,
             letter_quota=LetterQuota(
@@ -132,7 +132,7 @@ class Storage:
         self._watching: asyncio.Task[None] | None = None
         self._bayeux: Bayeux | None = None
         self._is_loaded = False
-        # Whether this process must stop its Valkey: not before it is sure to go on.
+        # Whether this process must stop its Valkey, or end its lease: once it is sure to go on.
         self._serves = not is_successor
 
     def serve(self) -> None:
@@ -182,10 +182,10 @@ class Storage:
     async def close(self) -> None:
         """End the connection to the store, after everything is written."""
         await self._leave_lease()
-        is_worth_waiting = self._is_loaded or self.link.is_up
-        await self.store.close(_CLOSING_S if is_worth_waiting else 0.0)
+        waits_s = _CLOSING_S if self._is_loaded or self.link.is_up else 0.0
+        # Otherwise, the process before this one takes it back.
+        await self.store.close(waits_s, releases=self._serves)
         if self._embedded is not None and not self._serves:
-            # The process before this one takes it back.
             await self._embedded.let_go()
 
     async def give(self) -> None:
@@ -215,7 +215,8 @@ class Storage:
             return "silent: the store does not confirm that no other server has opened it"
         return None
 
-    def _fenced(self) -> None:
+    def end(self) -> None:
+        """Speak no more, and end this process: another one has opened the store, or may."""
         self.is_fenced = True
         if self._lease is not None:
             self._lease.end()

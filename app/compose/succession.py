@@ -8,6 +8,10 @@ class CannotLeave(Exception):
     """A server cannot be succeeded now, and goes on. The text says why."""
 
 
+class CannotGoOn(Exception):
+    """A server can neither leave nor go on, and ends. The text says why."""
+
+
 class Succession(Protocol):
     """The supervisor, as a starting server sees it.
 

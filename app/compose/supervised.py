@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.succession import CannotLeave
+from holdfast.compose.succession import CannotGoOn, CannotLeave
 from holdfast.supervisor.control import (
     LOCK,
     MOST_DESCRIPTORS,
@@ -189,7 +189,7 @@ def _say_nothing() -> None:
 async def do_as_asked(supervisor: Supervised, server: HandingOver) -> bool:
     """Do what the supervisor asks for. Returns whether another process serves now.
 
-    If not, the supervisor has ended, so the server must end, too.
+    If not, the server must end: its supervisor has, or it can neither leave nor go on.
     """
     door = -1
     while True:
@@ -213,13 +213,20 @@ async def do_as_asked(supervisor: Supervised, server: HandingOver) -> bool:
             elif what == Do.GO:
                 await server.hand_over(door)
                 return True
+        except CannotGoOn as error:
+            log.critical("%s", error)
+            supervisor.say(Say.FAILED, why=reason(str(error)), ends=True)
+            return False
         except Exception as error:
             if what == Do.LEAVE:
                 os.close(door)
                 door = -1
-            if isinstance(error, CannotLeave):
-                why = str(error)
-            else:
-                log.exception("the supervisor asked to %s", what)
-                why = f"{type(error).__name__}: {error}"
-            supervisor.say(Say.FAILED, why=reason(why))
+            supervisor.say(Say.FAILED, why=_why(error, what))
+
+
+def _why(error: Exception, asked: str) -> str:
+    """Return why the server cannot do what it was asked for; what is unexpected is logged, too."""
+    if isinstance(error, CannotLeave):
+        return reason(str(error))
+    log.exception("the supervisor asked to %s", asked)
+    return reason(f"{type(error).__name__}: {error}")

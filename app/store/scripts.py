@@ -130,6 +130,7 @@ def open_store(
     above: int = 0,
     division: Division = UNDIVIDED,
     stamp: int | None = None,
+    takes_back: bool = False,
 ) -> ScriptCall:
     """Become the only process that may write; instead of one with such an epoch, if given.
 
@@ -140,11 +141,12 @@ def open_store(
         above: A number below the epoch's.
         division: How the deployment is divided, for a store that has none.
         stamp: An id of now, if this process gives any.
+        takes_back: Whether another process with this lock, which has ended, may be replaced, too.
     """
     args: list[Word] = [LAYOUT, OLDEST_LAYOUT, seed, node, nonce, " ".join(instead_of)]
     name = deployment.name if deployment.is_known else ""
     args += (name, deployment.name, deployment.key.hex(), lock, unraised, above, keys.generation)
-    args += (*division, "" if stamp is None else f"{stamp:019d}")
+    args += (*division, "" if stamp is None else f"{stamp:019d}", int(takes_back))
     return ScriptCall(OPEN, [keys.meta, keys.handed, *keys.unknown_to_former], args)
 
 

@@ -205,7 +205,7 @@ class Store:
         if self._right.state is not StoreState.OPEN:
             await self._has_everything.wait()
 
-    async def close(self, timeout_s: float) -> None:
+    async def close(self, timeout_s: float, *, releases: bool = True) -> None:
         """Wait a limited time for open calls, then end the wait limits but not the link."""
         if self._right.is_open:
             # The next process continues from here.
@@ -213,9 +213,10 @@ class Store:
             try:
                 async with asyncio.timeout(timeout_s):
                     await self.answered()
-                    # Everything is written, and the next process need not wait for the lease.
-                    self._calls.make(scripts.release(self.keys), ignore_answer)
-                    await self.answered()
+                    if releases:
+                        # Everything is written: the next process need not wait for the lease.
+                        self._calls.make(scripts.release(self.keys), ignore_answer)
+                        await self.answered()
             except TimeoutError:
                 if self._calls:
                     log.warning("%s to the store had no answer", counted(len(self._calls), "call"))

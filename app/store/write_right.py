@@ -120,8 +120,6 @@ class WriteRight:
         self.epoch = ""
         # The number of this epoch.
         self._number = 0
-        # Whether the last epoch may be any: its process has ended.
-        self._may_replace_any = False
         # How often the store has lost changes.
         self.losses = 0
         # The latest epochs before that, of this process and of others. A store that has one of them
@@ -260,7 +258,11 @@ class WriteRight:
     async def take_back(self) -> None:
         """Have the store again after `give`. The successor, which may have opened it, has ended.
 
-        If it has, the store is opened again as one that lost something.
+        If it has, the store is opened again as one that lost something. Its epoch proves that it
+        was the successor: it has the lock of this process. Any other process that has opened the
+        store has accepted what this one does not know, even if it has ended since.
+
+        Raises `StoreUnavailable` if another process has opened it. Set a limit of time.
         """
         found = await self._link.ask("HGET", self._keys.meta, "epoch")
         if found == self.epoch.encode():
@@ -268,14 +270,30 @@ class WriteRight:
             self.resume()
             return
         self.state = StoreState.OPENING
-        self._may_replace_any = True
-        self._ask_again()
+        while True:
+            answer: asyncio.Future[object] = self._loop.create_future()
+            self._ask(partial(set_answer, answer), instead_of=self._known(), takes_back=True)
+            if self._has_opened_again(await answer):
+                break
+            await asyncio.sleep(_PAUSE_S)
+        if self.state is StoreState.FENCED:
+            raise StoreUnavailable("another server has opened the store meanwhile")
+
+    def _known(self) -> Collection[str]:
+        """Return the epochs of which this process knows what was accepted in them."""
+        return (*self._former, self.epoch)
 
     def _ask_again(self) -> None:
-        instead_of = () if self._may_replace_any else (*self._former, self.epoch)
-        self._ask(self._opened_again, instead_of=instead_of)
+        self._ask(self._opened_again, instead_of=self._known())
 
-    def _ask(self, done: Answer, *, instead_of: Collection[str] = (), unraised: str = "") -> None:
+    def _ask(
+        self,
+        done: Answer,
+        *,
+        instead_of: Collection[str] = (),
+        unraised: str = "",
+        takes_back: bool = False,
+    ) -> None:
         call = scripts.open_store(
             self._keys,
             seed=self._opening.seed(),
@@ -288,6 +306,7 @@ class WriteRight:
             above=self._number,
             division=self._opening.division,
             stamp=None if self._stamp is None else self._stamp(),
+            takes_back=takes_back,
         )
         self._link.script(call.script, call.keys, call.args, done)
         self._link.flush()
@@ -304,17 +323,21 @@ class WriteRight:
         self._on_opened(self.epoch)
 
     def _opened_again(self, reply: object) -> None:
+        if not self._has_opened_again(reply):
+            self._loop.call_later(_PAUSE_S, self._ask_again)
+
+    def _has_opened_again(self, reply: object) -> bool:
+        """Do what follows from an answer. Returns whether that was the last one."""
         if isinstance(reply, ScriptFailed) and reply.code == "EPOCH":
             self._be_fenced(str(reply))
-            return
-        if not isinstance(reply, list):
+        elif isinstance(reply, list):
+            self._opened(reply)
+            self.state = StoreState.TOLD
+            self._on_again()
+        else:
             log.error("the store cannot be opened: %s", reply)
-            self._loop.call_later(_PAUSE_S, self._ask_again)
-            return
-        self._opened(reply)
-        self._may_replace_any = False
-        self.state = StoreState.TOLD
-        self._on_again()
+            return False
+        return True
 
 
 def _seed_of(epoch: str) -> str:

@@ -26,8 +26,9 @@ class Process:
     links = ""
     # Its exit code, or the negative number of the signal that has ended it; None while it lives.
     code: int | None = None
-    # Why it failed, as it said.
+    # Why it failed, as it said, and whether it therefore ends.
     why = ""
+    is_lost = False
     # Seconds since it last said that it is alive, in which the supervisor ran; none before.
     silent_s: float | None = None
     # Whether clients wait for it: it opens, leaves, is about to end, or has said nothing since it

@@ -219,8 +219,8 @@ class _HandOver:
 
 
 def _take_back(old: Process, new: Process | None) -> None:
-    if new is not None and new.said == Say.READY:
-        # Too late, but it may have served meanwhile: the old one does not know what.
+    if old.is_lost or (new is not None and new.said == Say.READY):
+        # It ends anyway. Or the new one may have served, too late: the old one does not know what.
         old.signal(signal.SIGKILL)
     elif old.why:
         # It could not leave, and has gone on since.

@@ -291,7 +291,7 @@ class Supervisor:
             case Say.ENDED:
                 self._is_over(process, fields["code"])
             case Say.FAILED:
-                process.why = reason(str(fields["why"]))
+                process.why, process.is_lost = reason(str(fields["why"])), "ends" in fields
             case Say.LISTENING:
                 process.workers, process.links = int(fields["workers"]), str(fields["links"])
             case Say.IMPORTED | Say.PREPARED | Say.OPENED | Say.READY | Say.LEFT | Say.BACK:

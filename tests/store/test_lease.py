@@ -163,6 +163,75 @@ async def test_a_process_whose_store_was_emptied_opens_it_without_waiting(
         await one.raise_lease()
 
 
+async def test_a_store_is_taken_back_from_a_successor_that_ends_with_the_lock_of_both(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with process(shared_valkey, "a") as one, process(shared_valkey, "a") as successor:
+        await took(one)
+        await one.store.give()
+        await took(successor)
+        await successor.store.close(5, releases=False)
+        async with asyncio.timeout(LEASE_S):
+            await one.store.take_back()
+        assert one.events == ["emptied"]
+        await one.raise_lease()
+
+
+@pytest.mark.parametrize("ends", ["in order", "killed"])
+async def test_a_store_is_not_taken_back_from_another_server_which_accepted_more(
+    shared_valkey: ValkeyServer, ends: str
+) -> None:
+    async with process(shared_valkey, "a") as one, process(shared_valkey, "b") as standby:
+        await took(one)
+        await one.store.give()
+        await took(standby)
+        if ends == "in order":
+            await standby.store.close(5)
+        with pytest.raises(StoreUnavailable, match="another server has opened the store"):
+            async with asyncio.timeout(5):
+                await one.store.take_back()
+        assert one.events == ["fenced"]
+        await standby.raise_lease()
+
+
+async def test_a_store_is_not_taken_back_if_a_standby_was_there_behind_the_successor(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with (
+        process(shared_valkey, "a") as one,
+        process(shared_valkey, "a") as successor,
+        process(shared_valkey, "b") as standby,
+    ):
+        await took(one)
+        await one.store.give()
+        await took(successor)
+        await took(standby)
+        await standby.store.close(5)
+        with pytest.raises(StoreUnavailable, match="another server has opened the store"):
+            async with asyncio.timeout(5):
+                await one.store.take_back()
+
+
+async def test_a_store_that_was_emptied_or_went_back_meanwhile_is_taken_back(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with process(shared_valkey, "a") as before, process(shared_valkey, "a") as one:
+        await took(before)
+        await before.store.close(5)
+        await took(one)
+        for is_emptied in (True, False):
+            await one.store.give()
+            if is_emptied:
+                shared_valkey.ask("FLUSHALL")
+            else:
+                shared_valkey.ask("HSET", KEYS.meta, "epoch", before.store.epoch)
+                shared_valkey.ask("HDEL", KEYS.meta, "holder")
+            async with asyncio.timeout(5):
+                await one.store.take_back()
+        assert one.events == ["emptied", "emptied"]
+        await one.raise_lease()
+
+
 async def test_an_embedded_store_has_no_lease(shared_valkey: ValkeyServer) -> None:
     async with process(shared_valkey, "") as one, process(shared_valkey, "") as other:
         await took(one)

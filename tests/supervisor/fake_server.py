@@ -2,9 +2,9 @@
 
 With "workers" there are several. The plan of one of them has its number: "leave.1".
 It runs as `holdfast serve` where the package `holdfast` consists of this and the real supervisor.
-`plan.json` says by step what happens there: "say" as usual, "fail", "die" as by kill -9, "freeze"
-as by a debugger, "exit" with 3, "hang". The steps are start, prepared, opened, leave, back, ready
-and go.
+`plan.json` says by step what happens there: "say" as usual, "fail", "be lost", "die" as by kill -9,
+"freeze" as by a debugger, "exit" with 3, "hang". The steps are start, prepared, opened, leave,
+back, ready and go.
 """
 
 import json
@@ -192,6 +192,9 @@ class FakeServer:
             case "fail":
                 self._channel.send(say=Say.FAILED, why=self._plan.get("why", "the test wants it"))
                 os._exit(2)
+            case "be lost":
+                # It is about to end.
+                self._channel.send(say=Say.FAILED, why="it cannot go on", ends=True)
             case "die":
                 os.kill(os.getpid(), signal.SIGKILL)
             case "freeze":

@@ -234,7 +234,11 @@ def test_a_new_server_may_freeze_for_long_while_no_client_waits(stage: Stage) ->
 
 
 @pytest.mark.parametrize(
-    "plan", [{"leave": "die"}, {"ready": "say", "back": "die"}, {"back": "hang"}]
+    "plan",
+    [
+        *({"leave": "die"}, {"ready": "say", "back": "die"}, {"back": "hang"}),
+        *({"leave": "be lost"}, {"back": "be lost"}),
+    ],
 )
 def test_if_the_old_server_cannot_go_on_either_another_of_its_code_starts(
     stage: Stage, plan: dict[str, str]

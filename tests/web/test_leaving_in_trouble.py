@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from holdfast.store.keys import RedisKeys
 from holdfast.supervisor.control import Say
 from tests.abuse.attacker import BUSY, HANDSHAKE, Person, Wire, request
 from tests.store.servers import ValkeyServer
@@ -15,6 +16,7 @@ from tests.web.played_supervisor import LIMIT_S, PlayedSupervisor
 
 # Far more than any client may delay a leave.
 SLOW_S = 8.0
+KEYS = RedisKeys("holdfast")
 HESITANT = {"extension": ["tests.conversations.policies:hesitation"]}
 
 
@@ -88,6 +90,58 @@ def test_a_successor_gives_up_if_the_store_refuses_it(tmp_path: Path) -> None:
         valkey.set(min_replicas_to_write="0")
         assert played.take_back()["say"] == Say.BACK
         assert person.publish("/news", 1).messages()[-1]["successful"]
+
+
+def test_a_server_that_cannot_start_once_it_has_opened_the_store_leaves_it_to_the_one_before(
+    tmp_path: Path,
+) -> None:
+    with (
+        ValkeyServer() as valkey,
+        PlayedSupervisor(tmp_path, {"redis": valkey.url}) as played,
+        Person(played.url) as person,
+    ):
+        person.subscribe("/news")
+        successor, _ = played.prepare()
+        played.leave()
+        valkey.ask("HDEL", KEYS.given, 0)
+        opened = played.open(successor)
+        assert "slice 0 of 1 is missing" in opened["why"]
+        assert successor.process.wait(LIMIT_S) == 2
+        assert played.take_back()["say"] == Say.BACK
+        assert person.publish("/news", 1).messages()[-1]["successful"]
+
+
+def test_a_server_ends_if_another_one_had_the_store_before_it_takes_it_back(
+    tmp_path: Path,
+) -> None:
+    with (
+        ValkeyServer() as valkey,
+        PlayedSupervisor(tmp_path, {"redis": valkey.url}) as played,
+        Person(played.url) as person,
+    ):
+        person.subscribe("/news")
+        successor, _ = played.prepare()
+        assert played.leave()["say"] == Say.LEFT
+        successor.kill()
+        valkey.ask("HSET", KEYS.meta, "epoch", "seed-99.standby0")
+        valkey.ask("HDEL", KEYS.meta, "lease", "holder")
+        said = played.take_back()
+        assert (said["say"], said["ends"]) == (Say.FAILED, True)
+        assert "another server has opened the store meanwhile" in said["why"]
+        assert played.server.process.wait(LIMIT_S) == 0
+        assert valkey.ask("HGET", KEYS.meta, "epoch") == b"seed-99.standby0"
+
+
+@pytest.mark.slow
+def test_a_server_ends_if_it_cannot_have_a_frozen_store_again(tmp_path: Path) -> None:
+    with ValkeyServer() as valkey, PlayedSupervisor(tmp_path, {"redis": valkey.url}) as played:
+        successor, _ = played.prepare()
+        assert played.leave()["say"] == Say.LEFT
+        successor.kill()
+        valkey.freeze()
+        said = played.take_back()
+        assert (said["say"], said["ends"]) == (Say.FAILED, True)
+        assert played.server.process.wait(LIMIT_S) == 0
 
 
 def test_a_server_that_is_stopped_while_it_leaves_stops_in_order(tmp_path: Path) -> None:

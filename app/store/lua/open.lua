@@ -10,7 +10,8 @@
 --        from the store   11 the epoch and lease that the caller saw unchanged for so long that
 --        their holder must be silent   12 a number below the epoch's   13 the generation of the keys
 --        14 the map of shards   15 the table of homes, both '' unless this is the first of several
---        16 an id by the caller's wall clock, '' if it gives none
+--        16 an id by the caller's wall clock, '' if it gives none   17 '1' if the caller may also
+--        replace any epoch of a process with its own lock, as that one has ended
 -- Reply  epoch, id of the newest message or dead letter, or one above all that were given ('' if
 --        there was none), time of the store's clock, the version that was found ('' in an empty store), the epochs before it, name and
 --        key of the deployment; or the error DEPLOYMENT and a name: the store is that one's; or
@@ -38,12 +39,14 @@ local epochs = redis.call('HGET', meta, 'epochs') or ''
 local is_repeat = before and string.match(before, '%.(%w+)$') == ARGV[5]
 if not is_repeat then
     local is_ours = string.find(' ' .. ARGV[6] .. ' ', ' ' .. (before or '') .. ' ', 1, true)
+    local holder = redis.call('HGET', meta, 'holder') or ''
+    is_ours = is_ours or (ARGV[17] == '1' and holder == ARGV[10])
     if ARGV[6] ~= '' and before and not is_ours then
         return redis.error_reply('EPOCH ' .. before)
     end
     local lease = redis.call('HGET', meta, 'lease')
     local lock, unraised = ARGV[10], ARGV[11]
-    if lease and ARGV[6] == '' and lock ~= '' and lock ~= redis.call('HGET', meta, 'holder') then
+    if lease and ARGV[6] == '' and lock ~= '' and lock ~= holder then
         local held = before .. ' ' .. lease
         if held ~= unraised then
             return redis.error_reply(
