@@ -199,7 +199,7 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
 
 def _has_terminal() -> bool:
     # A server without TLS does not need to know.
-    from holdfast.supervisor.processes import has_terminal
+    from holdfast.supervisor.system import has_terminal
 
     return has_terminal()
 

@@ -21,14 +21,16 @@ def enter(words: Sequence[str], load: Callable[[int], object]) -> None:
     if channel := given_channel():
         # Each process has the code for its own part alone.
         from holdfast.supervisor.importer import serve_forks
+        from holdfast.supervisor.system import RealSystem
 
-        serve_forks(channel, load)
+        serve_forks(channel, load, RealSystem())
         return
     left = os.environ.pop(STATE_VARIABLE, "")
     if left or is_wanted(words):
         from holdfast.supervisor.replacing import supervise
+        from holdfast.supervisor.system import RealSystem
 
-        sys.exit(supervise(["serve", *words], left))
+        sys.exit(supervise(["serve", *words], left, RealSystem()))
 
 
 def is_wanted(words: Sequence[str]) -> bool:

@@ -4,31 +4,23 @@ A fork takes milliseconds, an import most of a second. Before a fork there are n
 loop and no random numbers, which all servers would share.
 """
 
-import gc
-import os
-import select
-import signal
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
 
 from holdfast.supervisor.control import (
     STATE_VERSION,
-    VARIABLE,
     Channel,
     Do,
     PeerGone,
     Say,
 )
+from holdfast.supervisor.system import System
 
-# Those that servers handle, and the one of them that waits until they do.
-_FOR_SERVERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_STOP = (signal.SIGTERM,)
 # The channels of the servers that live, by pid.
 Servers = dict[int, Channel]
 
 
-def serve_forks(channel: Channel, load: Callable[[int], object]) -> None:
+def serve_forks(channel: Channel, load: Callable[[int], object], system: System) -> None:
     """Load the server, and fork until the supervisor needs no more; returns in each server.
 
     There, the channel to the supervisor is the one that `given_channel` returns.
@@ -36,84 +28,65 @@ def serve_forks(channel: Channel, load: Callable[[int], object]) -> None:
     Args:
         load: Is told how many servers there are to be. Several share what each of them needs.
     """
-    # Ctrl-C, a terminal that closes, and `systemctl stop` reach all processes at once. A handler,
-    # because macOS drops a signal that is ignored, even while it is blocked.
-    before = {each: signal.signal(each, _ignore) for each in _FOR_SERVERS}
-    woken, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.signal(signal.SIGCHLD, _ignore)
-    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    # Ctrl-C, a terminal that closes, and `systemctl stop` reach all processes at once.
+    system.hear_signals()
     load(1)
-    # The supervisor is about to become this code: it must be there, without an error.
-    import_module("holdfast.supervisor.replacing")
-    gc.freeze()
+    system.prepare_forks()
     channel.send(say=Say.IMPORTED, state=STATE_VERSION)
-    servers: Servers = {}
-    if _fork_on_demand(channel, servers, woken, load):
-        signal.set_wakeup_fd(-1)
-        for number, handler in {**before, signal.SIGCHLD: signal.SIG_DFL}.items():
-            signal.signal(number, handler)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
-        for each in (woken, wake):
-            os.close(each)
-        for other in (channel, *servers.values()):
-            other.close()
-        return
-    while servers:
-        _report(servers, *os.wait())
-    os._exit(0)
+    if not _Importer(channel, load, system).run():
+        system.end()
 
 
-def _ignore(*_: object) -> None:
-    """Do nothing when a signal comes."""
+class _Importer:
+    """Forks servers on demand, and says how they end."""
 
+    def __init__(self, channel: Channel, load: Callable[[int], object], system: System) -> None:
+        self._channel = channel
+        self._load = load
+        self._system = system
+        self._servers: Servers = {}
+        # Whether this is a server now, and whether the supervisor needs no more of them.
+        self._is_server = self._is_last = False
 
-def _fork_on_demand(
-    channel: Channel, servers: Servers, woken: int, load: Callable[[int], object]
-) -> bool:
-    """Return True in a server, and False once the supervisor has closed the channel."""
-    try:
-        while True:
-            ready, _, _ = select.select([channel.fileno(), woken], [], [])
-            if woken in ready:
-                os.read(woken, 1024)
-                _report_all(servers)
-            while (parcel := channel.receive()) is not None:
-                if parcel.fields["do"] != Do.FORK:
-                    continue
-                # A supervisor of earlier code does not say it.
-                load(parcel.fields.get("shards", 1))
-                if _fork(servers, *parcel.descriptors):
-                    return True
-    except PeerGone:
+    def run(self) -> bool:
+        """Return True in a server, and False once the supervisor has gone and all have ended."""
+        system = self._system
+        system.listen(self._channel, self._hear)
+        while not self._is_last or self._servers:
+            system.wait()
+            if self._is_server:
+                for each in (self._channel, *self._servers.values()):
+                    each.close()
+                return True
+            # They are for servers.
+            system.signals()
+            for pid, code in system.ended():
+                self._report(pid, code)
         return False
 
+    def _hear(self) -> None:
+        try:
+            while not self._is_server and (parcel := self._channel.receive()) is not None:
+                if parcel.fields["do"] == Do.FORK:
+                    # A supervisor of earlier code does not say it.
+                    self._load(parcel.fields.get("shards", 1))
+                    self._fork(*parcel.descriptors)
+        except PeerGone:
+            self._is_last = True
+            self._system.forget(self._channel)
 
-def _fork(servers: Servers, descriptor: int) -> bool:
-    """Fork a server with this channel. Returns whether this is the server."""
-    # The supervisor says once that a server is to stop. Until the server has its own handlers this
-    # waits, instead of being ignored as here.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
-    pid = os.fork()
-    if pid == 0:
-        os.environ[VARIABLE] = str(descriptor)
-        return True
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
-    servers[pid] = Channel.of_descriptor(descriptor)
-    with suppress(ConnectionError):
-        servers[pid].send(say=Say.FORKED, pid=pid)
-    return False
-
-
-def _report_all(servers: Servers) -> None:
-    with suppress(ChildProcessError):
-        while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            _report(servers, *found)
-
-
-def _report(servers: Servers, pid: int, status: int) -> None:
-    """Say how a server has ended, as the last thing over its channel."""
-    if channel := servers.pop(pid, None):
+    def _fork(self, descriptor: int) -> None:
+        pid = self._system.fork(descriptor)
+        if pid == 0:
+            self._is_server = True
+            return
+        server = self._servers[pid] = self._system.channel(descriptor)
         with suppress(ConnectionError):
-            channel.send(say=Say.ENDED, code=os.waitstatus_to_exitcode(status))
-        channel.close()
+            server.send(say=Say.FORKED, pid=pid)
+
+    def _report(self, pid: int, code: int) -> None:
+        """Say how a server has ended, as the last thing over its channel."""
+        if channel := self._servers.pop(pid, None):
+            with suppress(ConnectionError):
+                channel.send(say=Say.ENDED, code=code)
+            channel.close()

@@ -1,10 +1,10 @@
 """The places of servers: one, or one for each shard of the deployment."""
 
-import time
 from collections.abc import Mapping
 
 from holdfast.supervisor.control import Do, Say, is_own
 from holdfast.supervisor.processes import Process, close_all
+from holdfast.supervisor.system import System
 
 # A server that last said this is open to clients.
 SERVING = (Say.READY, Say.BACK)
@@ -23,11 +23,12 @@ class Place:
     resumes_at = 0.0
     _short_lives = 0
 
-    def __init__(self, number: int, kept: dict[str, int]) -> None:
+    def __init__(self, number: int, kept: dict[str, int], system: System) -> None:
+        self._system = system
         self.number = number
         # What its server gave for the next one.
         self.kept = kept
-        self._began = time.monotonic()
+        self._began = system.now()
         # The last one whose end was noted.
         self._ended: Process | None = None
 
@@ -57,14 +58,14 @@ class Place:
 
     def begin(self, server: Process) -> None:
         """Have a server that takes the place of no other."""
-        self.server, self._began = server, time.monotonic()
+        self.server, self._began = server, self._system.now()
 
     def pause_s(self) -> float | None:
         """Return for how long to wait before the next server, when one has ended; else None."""
         if not self.is_empty or self._ended is self.server:
             return None
         self._ended = self.server
-        now = time.monotonic()
+        now = self._system.now()
         self._short_lives = self._short_lives + 1 if now - self._began < _SHORT_LIFE_S else 1
         found = 0.0
         if self._short_lives >= _SHORT_LIVES:
@@ -86,8 +87,8 @@ class Place:
 
         What all servers inherit, the first place has for all.
         """
-        close_all(self.kept)
+        close_all(self.kept, self._system)
         for name in [*server.kept]:
             if self.number == 0 or is_own(name):
                 self.kept[name] = server.kept.pop(name)
-        close_all(server.kept)
+        close_all(server.kept, self._system)

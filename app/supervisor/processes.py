@@ -1,18 +1,11 @@
 """The processes below the supervisor, as it knows them."""
 
-import os
-import signal
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from holdfast.supervisor.control import VARIABLE, Channel, Do, Parcel, Say, channel_pair
-from holdfast.supervisor.systemd import OF_SYSTEMD
-
-# The signals that the supervisor handles. Processes that it starts do not have them blocked.
-OURS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
-_SET_CHILD_SUBREAPER = 36  # of prctl(2)
+from holdfast.supervisor.control import Channel, Do, Parcel, Say
+from holdfast.supervisor.system import System
 
 
 class Process:
@@ -35,7 +28,10 @@ class Process:
     # was ready.
     is_awaited = False
 
-    def __init__(self, channel: Channel, pid: int = 0, importer: "Process | None" = None) -> None:
+    def __init__(
+        self, system: System, channel: Channel, pid: int = 0, importer: "Process | None" = None
+    ) -> None:
+        self._system = system
         self.channel = channel
         # 0 until the importer has forked it.
         self.pid = pid
@@ -59,7 +55,7 @@ class Process:
 
     def keep(self, parcel: Parcel) -> None:
         """Take the descriptors that it gives, in place of others."""
-        close_all(self.kept)
+        close_all(self.kept, self._system)
         self.kept = dict(zip(parcel.fields["names"], parcel.descriptors, strict=True))
         parcel.descriptors.clear()
 
@@ -74,8 +70,7 @@ class Process:
 
     def signal(self, number: int) -> None:
         if self.pid and self.code is None:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+            self._system.signal(self.pid, number)
 
     @property
     def name(self) -> str:
@@ -98,53 +93,7 @@ class Process:
         return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
 
-def command(words: Sequence[str]) -> list[str]:
-    """Return the program with these words, as this one was started: with the same modules."""
-    started = sys.orig_argv[1 : len(sys.orig_argv) - len(words)]
-    if sys.orig_argv[-len(words) :] != [*words]:
-        # It was forked by something else.
-        started = ["-P", "-m", "holdfast"]
-    return [sys.executable, *started, *words]
-
-
-def started_importer(words: Sequence[str]) -> Process:
-    """Start an importer of the code that is on the disk now; raises `OSError`."""
-    ours, theirs = channel_pair()
-    os.set_inheritable(theirs.fileno(), True)
-    environment = {name: each for name, each in os.environ.items() if name not in OF_SYSTEMD}
-    environment[VARIABLE] = str(theirs.fileno())
-    program = command(words)
-    pid = os.posix_spawn(program[0], program, environment, setsigmask=[])
-    theirs.close()
-    return Process(ours, pid)
-
-
-def code_of(pid: int) -> int:
-    """Return how a process ends that is about to; 0 if somebody else has reaped it."""
-    try:
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    except ChildProcessError:
-        return 0
-
-
-def close_all(kept: dict[str, int]) -> None:
+def close_all(kept: dict[str, int], system: System) -> None:
     """Let go of these descriptors."""
     while kept:
-        os.close(kept.popitem()[1])
-
-
-def has_terminal() -> bool:
-    """Whether a terminal controls this process."""
-    try:
-        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
-    except OSError:
-        return False
-    return True
-
-
-def become_subreaper() -> None:
-    """Have orphans below this process become its children, so that it learns how servers end."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        system.close(kept.popitem()[1])

@@ -5,16 +5,16 @@ Until the new one says that it is ready, the old one can take everything back, a
 
 import signal
 import sys
-import time
 from collections.abc import Iterable, Mapping
 
-from holdfast.supervisor.control import Channel, Do, Say, channel_pair
+from holdfast.supervisor.control import Channel, Do, Say
 from holdfast.supervisor.log import log
 from holdfast.supervisor.places import SERVING, Place
 from holdfast.supervisor.processes import Process, close_all
 from holdfast.supervisor.requests import Request
 from holdfast.supervisor.running import Supervisor
 from holdfast.supervisor.state import become_new, resume
+from holdfast.supervisor.system import System
 
 # Elsewhere, a restart is a stop and a start.
 HANDS_OVER = sys.platform == "linux"
@@ -35,9 +35,9 @@ class Failed(Exception):
     """A server did not do what it was told; the text says why."""
 
 
-def supervise(words: list[str], left: str) -> int:
+def supervise(words: list[str], left: str, system: System) -> int:
     """Run until the end; returns the exit code. With what it left, go on as the former program."""
-    supervisor = Supervisor(words)
+    supervisor = Supervisor(words, system)
     if left:
         resume(supervisor, left)
     while not supervisor.is_stopping:
@@ -91,7 +91,7 @@ class _HandOver:
     def __init__(self, supervisor: Supervisor, request: Request, timeout_s: float) -> None:
         self._supervisor = supervisor
         self._request = request
-        self._until = time.monotonic() + timeout_s
+        self._until = supervisor.system.now() + timeout_s
         self._olds = {place: each for place in supervisor.places if (each := place.living)}
         self._news: dict[Place, Process] = {}
         # By which each old server hands its connections over.
@@ -139,7 +139,7 @@ class _HandOver:
             old.told = {}
             old.hurry()
             old.tell([self._doors[old].fileno()], do=Do.LEAVE)
-        leaving_until = min(self._until, time.monotonic() + _LEAVING_S)
+        leaving_until = min(self._until, self._supervisor.system.now() + _LEAVING_S)
         _await(self._supervisor, dict.fromkeys(olds, Say.LEFT), news, until=leaving_until)
         self._request.tell(step=Say.LEFT)
         for new in news:
@@ -171,7 +171,7 @@ class _HandOver:
     def _begin(self, place: Place) -> None:
         its_door = None
         if place in self._olds:
-            self._doors[self._olds[place]], its_door = channel_pair()
+            self._doors[self._olds[place]], its_door = self._supervisor.system.channel_pair()
         first = self._news.get(self._supervisor.places[0])
         new = self._supervisor.begin_server(self._importer, place, its_door, first=first)
         new.title = "the new server"
@@ -212,8 +212,8 @@ class _HandOver:
             if old.said not in SERVING:
                 _take_back(old, self._news.get(place))
         for new in self._news.values():
-            close_all(new.kept)
-        until = time.monotonic() + _LEAVING_S
+            close_all(new.kept, self._supervisor.system)
+        until = self._supervisor.system.now() + _LEAVING_S
         for old in self._olds.values():
             _await_back(self._supervisor, old, until=until)
 
@@ -253,19 +253,20 @@ def _await(
                 raise Failed(each.why or f"{each.name} has ended ({each.ending}): see the log")
         if supervisor.is_stopping and late[0] != Say.BACK:
             raise Failed("the supervisor was told to stop")
-        if (left_s := until - time.monotonic()) <= 0:
+        if (left_s := until - supervisor.system.now()) <= 0:
             raise Failed(_TOO_LATE[late[0]])
         supervisor.turn(left_s)
 
 
 def _start_anew(supervisor: Supervisor, timeout_s: float) -> None:
     """Restart where nothing can be handed over, or no server runs."""
-    until = time.monotonic() + timeout_s
+    system = supervisor.system
+    until = system.now() + timeout_s
     olds = [place.server for place in supervisor.places if place.server is not None]
     for old in olds:
         old.signal(signal.SIGTERM)
     while any(old.code is None for old in olds):
-        if time.monotonic() > until:
+        if system.now() > until:
             for old in olds:
                 old.signal(signal.SIGKILL)
         supervisor.turn()
@@ -274,4 +275,4 @@ def _start_anew(supervisor: Supervisor, timeout_s: float) -> None:
         supervisor.importer = None
     supervisor.begin()
     news = {place.server: Say.READY for place in supervisor.places if place.server is not None}
-    _await(supervisor, news, until=time.monotonic() + timeout_s)
+    _await(supervisor, news, until=system.now() + timeout_s)

@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 from holdfast.supervisor.control import Channel, Do, Parcel
+from holdfast.supervisor.system import System
 
 # A year, so that it can be added to any time.
 _LONGEST_S = 3.2e7
@@ -28,11 +29,11 @@ class Request:
             self._answers.close()
 
 
-def request_of(parcel: Parcel) -> Request | None:
+def request_of(parcel: Parcel, system: System) -> Request | None:
     """Return what a command asks for; one that is not known is told so. May raise `OSError`."""
     if not parcel.descriptors:
         return None
-    request = Request(Channel.of_descriptor(parcel.descriptors[-1]))
+    request = Request(system.channel(parcel.descriptors[-1]))
     parcel.descriptors.pop()
     match parcel.fields:
         case {"do": Do.RESTART, "timeout": float(timeout_s) | int(timeout_s)} if (

@@ -1,12 +1,7 @@
 """The supervisor: it starts servers, keeps their descriptors, and starts others when they end."""
 
-import os
 import signal
-import socket
-import time
-from collections.abc import Callable
 from contextlib import suppress
-from selectors import EVENT_READ, DefaultSelector
 
 from holdfast.supervisor.control import (
     CONTROL,
@@ -16,21 +11,14 @@ from holdfast.supervisor.control import (
     ParcelRefused,
     PeerGone,
     Say,
-    channel_pair,
     is_own,
     reason,
 )
 from holdfast.supervisor.log import log
 from holdfast.supervisor.places import Place
-from holdfast.supervisor.processes import (
-    OURS,
-    Process,
-    become_subreaper,
-    code_of,
-    has_terminal,
-    started_importer,
-)
+from holdfast.supervisor.processes import Process
 from holdfast.supervisor.requests import Request, request_of
+from holdfast.supervisor.system import System
 from holdfast.supervisor.systemd import Systemd, given_sockets
 
 TICK_S = 1.0
@@ -58,23 +46,22 @@ class Supervisor:
     restart_timeout_s = 60.0
     _commands: Channel | None = None
 
-    def __init__(self, words: list[str]) -> None:
+    def __init__(self, words: list[str], system: System) -> None:
         self.words = words
+        self.system = system
         # The first server says whether there are others. None of their places is ever given up.
-        self.places = [Place(0, given_sockets())]
+        self.places = [Place(0, given_sockets(), system)]
         # All that live, importers and servers.
         self.processes: list[Process] = []
         self.systemd = Systemd()
-        self._selector = DefaultSelector()
-        self._ticked = time.monotonic()
-        self._has_terminal = has_terminal()
-        become_subreaper()
-        self._hear_signals()
+        self._ticked = system.now()
+        self._has_terminal = system.has_terminal()
+        system.adopt_orphans()
+        system.hear_signals()
 
     def turn(self, limit_s: float = TICK_S) -> None:
         """Handle what has happened; if nothing has, wait for it."""
-        for key, _ in self._selector.select(max(0.0, min(limit_s, TICK_S))):
-            key.data()
+        self.system.wait(max(0.0, min(limit_s, TICK_S)))
         self._reap()
         # Ctrl-C reaches all at once, so the end of a server may be known before it.
         self.obey()
@@ -94,7 +81,7 @@ class Supervisor:
 
     def begin_importer(self) -> Process:
         """Start an importer of the code that is on the disk now; raises `OSError`."""
-        return self.add(started_importer(self.words))
+        return self.add(Process(self.system, *self.system.start(self.words)))
 
     def begin_server(
         self,
@@ -110,8 +97,8 @@ class Supervisor:
         Args:
             first: The first of the new servers; it has given what all of them inherit.
         """
-        ours, theirs = channel_pair()
-        server = self.add(Process(ours, importer=importer))
+        ours, theirs = self.system.channel_pair()
+        server = self.add(Process(self.system, ours, importer=importer))
         server.shard = self.shard_text(place)
         importer.tell([theirs.fileno()], do=Do.FORK, shards=len(self.places))
         theirs.close()
@@ -133,7 +120,7 @@ class Supervisor:
 
     def add(self, process: Process) -> Process:
         self.processes.append(process)
-        self._listen(process.channel, lambda: self._hear(process))
+        self.system.listen(process.channel, lambda: self._hear(process))
         return process
 
     def revive(self) -> float:
@@ -150,7 +137,7 @@ class Supervisor:
                 if pause_s and all(each.is_empty for each in self.places):
                     self._stand_in(place)
             if place.is_empty:
-                left_s = place.resumes_at - time.monotonic()
+                left_s = place.resumes_at - self.system.now()
                 if left_s > 0:
                     pauses_s.append(left_s)
                 else:
@@ -165,7 +152,7 @@ class Supervisor:
                 raise
             # The machine has no memory, or its administrator is replacing the program.
             log("error", f"no server can be started, which is tried again: {error}")
-            place.resumes_at = time.monotonic() + TICK_S
+            place.resumes_at = self.system.now() + TICK_S
 
     def _stand_in(self, place: Place) -> None:
         """Tell clients and probes to try again, as long as no server does."""
@@ -188,8 +175,7 @@ class Supervisor:
         if not all(each.is_serving for each in self.places):
             return
         is_first, self.has_served = not self.has_served, True
-        status = f"STATUS=serving {server.told['url']}"
-        self.systemd.tell("READY=1", f"MAINPID={os.getpid()}", status)
+        self.systemd.tell_ready(f"STATUS=serving {server.told['url']}")
         if is_first and len(self.places) > 1 and (first := self.places[0].server) is not None:
             first.tell(do=Do.WELCOME)
 
@@ -208,7 +194,8 @@ class Supervisor:
         """Make places for the others of several servers: the first one gives what all inherit."""
         self.links = first.links
         self._keep(self.places[0], first)
-        self.places += [Place(number, {}) for number in range(len(self.places), first.workers)]
+        more = range(len(self.places), first.workers)
+        self.places += [Place(number, {}, self.system) for number in more]
         first.shard = self.shard_text(self.places[0])
 
     def shard_text(self, place: Place) -> str:
@@ -228,8 +215,8 @@ class Supervisor:
             self.forget(self._commands)
             self._commands = None
         if (kept := self.places[0].kept.get(CONTROL)) is not None:
-            commands = self._commands = Channel(socket.socket(fileno=os.dup(kept)))
-            self._listen(commands, lambda: self._hear_command(commands))
+            commands = self._commands = self.system.channel(self.system.copy(kept))
+            self.system.listen(commands, lambda: self._hear_command(commands))
 
     def stop(self) -> int:
         """End all servers in order; returns the exit code of the program."""
@@ -246,8 +233,9 @@ class Supervisor:
                 each.let_serve()
             self.turn()
         for importer in self.processes:
-            importer.channel.close()
-            code_of(importer.pid)
+            self.forget(importer.channel)
+        while self.processes:
+            self.turn()
         codes = [place.server.code or 0 for place in self.places if place.server in told]
         # A server that has no handler yet ends by the signal.
         code = next((each for each in codes if each not in (0, -signal.SIGTERM)), 0)
@@ -256,14 +244,9 @@ class Supervisor:
 
     # Hearing
 
-    def _listen(self, channel: Channel, hear: Callable[[], None]) -> None:
-        self._selector.register(channel, EVENT_READ, hear)
-
     def forget(self, channel: Channel) -> None:
         """Close a channel; an importer without it forks no more, and ends with its servers."""
-        if channel.fileno() >= 0:
-            self._selector.unregister(channel)
-            channel.close()
+        self.system.forget(channel)
 
     def _hear(self, process: Process) -> None:
         """Note everything that a process has said."""
@@ -276,10 +259,8 @@ class Supervisor:
         except (ValueError, LookupError, TypeError) as error:
             log("error", f"process {process.pid} sent something unknown: {error!r}")
         except PeerGone:
+            # It is about to end. What an importer has not forked ends with it.
             self.forget(process.channel)
-            # What an importer has not forked ends with it.
-            if process.pid and process.code is None:
-                self._is_over(process, code_of(process.pid))
 
     def _note(self, process: Process, parcel: Parcel) -> None:
         fields = parcel.fields
@@ -321,7 +302,7 @@ class Supervisor:
         with suppress(OSError, ParcelRefused):
             while parcel := commands.receive():
                 try:
-                    if request := request_of(parcel):
+                    if request := request_of(parcel, self.system):
                         self.ask(request)
                 finally:
                     parcel.close()
@@ -334,13 +315,15 @@ class Supervisor:
             request.end(failed="a restart is under way: wait until it has ended")
 
     def _reap(self) -> None:
-        with suppress(ChildProcessError):
-            while (found := os.waitpid(-1, os.WNOHANG))[0]:
-                for each in [each for each in self.processes if each.pid == found[0]]:
-                    each.code = os.waitstatus_to_exitcode(found[1])
-                    # Its last words may still be unread.
-                    self._hear(each)
-                    self._is_over(each, each.code)
+        for pid, code in self.system.ended():
+            for each in [each for each in self.processes if each.pid == pid]:
+                each.code = code
+                # Its last words may still be unread.
+                self._hear(each)
+                self._is_over(each, code)
+        for each in [each for each in self.processes if each.pid and each.channel.fileno() < 0]:
+            if (found := self.system.code_of(each.pid)) is not None:
+                self._is_over(each, found)
 
     def _is_over(self, process: Process, code: int) -> None:
         if process not in self.processes:
@@ -353,7 +336,7 @@ class Supervisor:
 
     def _watch(self) -> None:
         """Kill what is silent for too long; feed systemd's watchdog as long as all is well."""
-        now = time.monotonic()
+        now = self.system.now()
         # While the machine, or this process, was suspended, no server could say anything.
         passed_s = min(now - self._ticked, 2 * TICK_S)
         self._ticked = now
@@ -378,26 +361,11 @@ class Supervisor:
 
     # Signals
 
-    def _hear_signals(self) -> None:
-        woken, wake = os.pipe()
-        os.set_blocking(wake, False)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        for each in OURS:
-            # Under nohup it is ignored.
-            if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:
-                signal.signal(each, lambda *_: None)
-        os.set_blocking(woken, False)
-        self._selector.register(woken, EVENT_READ, self.obey)
-        self._woken = woken
-        # The program that this one was before may have blocked them.
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, OURS)
-
     def obey(self) -> None:
         """Note the signals that have arrived."""
-        with suppress(BlockingIOError):
-            for number in os.read(self._woken, 1024):
-                # Without its terminal, a server ends as other programs do.
-                if number == signal.SIGHUP and (has_terminal() or not self._has_terminal):
-                    self.ask(Request())
-                elif number != signal.SIGCHLD:
-                    self.is_stopping = True
+        for number in self.system.signals():
+            # Without its terminal, a server ends as other programs do.
+            if number == signal.SIGHUP and (self.system.has_terminal() or not self._has_terminal):
+                self.ask(Request())
+            elif number != signal.SIGCHLD:
+                self.is_stopping = True

@@ -1,29 +1,25 @@
 """How the supervisor becomes a new program: under its pid, with its descriptors and children."""
 
 import json
-import os
-import signal
 from collections.abc import Sequence
 
-from holdfast.supervisor.control import STATE_VARIABLE, STATE_VERSION, Channel, Say
+from holdfast.supervisor.control import STATE_VERSION, Say
 from holdfast.supervisor.log import log
 from holdfast.supervisor.places import Place
-from holdfast.supervisor.processes import OURS, Process, command
+from holdfast.supervisor.processes import Process
 from holdfast.supervisor.running import Supervisor
 
 
 def become_new(supervisor: Supervisor) -> None:
     """Run the code that is on the disk now; returns if that is impossible."""
     # From here on, a signal waits until the new program is ready for it.
-    signal.pthread_sigmask(signal.SIG_BLOCK, OURS)
-    try:
-        supervisor.obey()
-        if not supervisor.is_stopping:
-            _run_new_code(supervisor)
-    except OSError as error:
-        log("error", f"the supervisor goes on with its old code: {error}")
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, OURS)
+    with supervisor.system.signals_held():
+        try:
+            supervisor.obey()
+            if not supervisor.is_stopping:
+                _run_new_code(supervisor)
+        except OSError as error:
+            log("error", f"the supervisor goes on with its old code: {error}")
 
 
 def _run_new_code(supervisor: Supervisor) -> None:
@@ -41,10 +37,8 @@ def _run_new_code(supervisor: Supervisor) -> None:
         "restart_timeout": supervisor.restart_timeout_s,
         "links": supervisor.links,
     }
-    for each in (*(number for number, _ in processes), *_kept_of(places)):
-        os.set_inheritable(each, True)
-    program = command(supervisor.words)
-    os.execve(program[0], program, {**os.environ, STATE_VARIABLE: json.dumps(left)})  # noqa: S606
+    descriptors = (*(number for number, _ in processes), *_kept_of(places))
+    supervisor.system.become(supervisor.words, left, descriptors)
 
 
 def _kept_of(places: Sequence[Place]) -> list[int]:
@@ -53,17 +47,17 @@ def _kept_of(places: Sequence[Place]) -> list[int]:
 
 def resume(supervisor: Supervisor, text: str) -> None:
     """Go on where the program before this one has left off."""
-    left = json.loads(text)
+    left, system = json.loads(text), supervisor.system
     supervisor.has_served = True
     supervisor.restart_timeout_s, supervisor.links = left["restart_timeout"], left["links"]
-    supervisor.places = [Place(number, kept) for number, kept in enumerate(left["kept"])]
+    supervisor.places = [Place(number, kept, system) for number, kept in enumerate(left["kept"])]
     for each in _kept_of(supervisor.places):
-        os.set_inheritable(each, False)
+        system.keep_to_itself(each)
     supervisor.take_commands()
-    importer, *servers = ((Channel.of_descriptor(each), pid) for each, pid in left["processes"])
-    supervisor.importer = supervisor.add(Process(*importer))
+    importer, *servers = ((system.channel(each), pid) for each, pid in left["processes"])
+    supervisor.importer = supervisor.add(Process(system, *importer))
     for handle in servers:
-        server = supervisor.add(Process(*handle, supervisor.importer))
+        server = supervisor.add(Process(system, *handle, supervisor.importer))
         server.title = "a former server"
         # Clients wait for it until it says that it is alive.
         server.hurry()

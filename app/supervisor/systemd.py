@@ -38,6 +38,9 @@ class Systemd:
             except OSError:
                 pass
 
+    def tell_ready(self, status: str) -> None:
+        self.tell("READY=1", f"MAINPID={os.getpid()}", status)
+
     def feed(self, now: float) -> None:
         """Say that the service is alive, if that is due."""
         if self._feeding_s and now - self._fed >= self._feeding_s:

@@ -1,10 +1,12 @@
-"""How programs are started again, with the modules that they had."""
+"""What the supervisor asks of its system, and how programs are started again."""
 
+import re
 import sys
 
 import pytest
 
-from holdfast.supervisor.processes import command
+from holdfast.supervisor.system import command
+from tests.pages import ROOT
 
 WORDS = ["serve", "--port", "0"]
 
@@ -30,3 +32,12 @@ def test_a_program_that_another_has_forked_is_started_by_its_module(
 ) -> None:
     monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "tests.forking"])
     assert command(WORDS) == [sys.executable, "-P", "-m", "holdfast", *WORDS]
+
+
+def test_what_the_supervisor_decides_asks_the_system_in_one_place() -> None:
+    """Then tests can play the rest, with a system of their own."""
+    asks = re.compile(r"^(?:import|from) (?:os|select|selectors|socket|time|ctypes)\b", re.M)
+    package = ROOT / "app" / "supervisor"
+    found = {each.stem for each in package.glob("*.py") if asks.search(each.read_text())}
+    # What runs before there is a supervisor or beside it, and what it never waits for.
+    assert found == {"system", "control", "entry", "asking", "log", "systemd"}
