@@ -150,7 +150,8 @@ async def _assemble(
 
     endpoint = _make_endpoint(settings, bayeux, ticker, unread, storage.right, door)
     administration = make_administration(
-        *(settings, stack, endpoint, server, storage, tokens, logins, placement)
+        *(settings, stack, endpoint, server, storage, tokens, logins, placement),
+        away_s=dict if forwarding is None else forwarding.away_s,
     )
     sharding = None
     if forwarding is not None:
@@ -221,7 +222,7 @@ async def _begin(
     watch = storage.watch(parts.directory, stack)
 
     async def readiness() -> str | None:
-        return complaint(bayeux, watch, storage, parts.forwarding)
+        return complaint(bayeux, watch, storage)
 
     _warn(settings, parts.addresses)
     _start(ticker, bayeux, storage, stack)

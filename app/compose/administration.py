@@ -1,7 +1,7 @@
 """Sets up the administration: tokens, operators' rights in Bayeux, and the HTTP API."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -71,6 +71,7 @@ def make_administration(
     tokens: Tokens,
     logins: "Logins | None",
     placement: Placement,
+    away_s: Callable[[], Mapping[int, float]],
 ) -> Administration:
     """Install the operators' extension and build the API of the running server."""
     bayeux, clock = endpoint.bayeux, endpoint.clock
@@ -134,7 +135,10 @@ def make_administration(
     results = PipelineResults(reader, store.keys)
     frames = JournalFrames(reader, store.keys, placement.node(settings.node))
     alert_watch = AlertWatch(
-        running, tallying, alerts, alert_limits(settings), results=results, frames=frames
+        *(running, tallying, alerts, alert_limits(settings)),
+        results=results,
+        frames=frames,
+        away_s=away_s,
     )
     run_until_closed(stack, alert_watch.run())
     operated = Operated(

@@ -92,11 +92,9 @@ class Forwarding:
         forwarded = {shard: far.forwarded for shard, far in self._far.items()}
         return DoorFigures(forwarded, {} if self._giving is None else self._giving.given)
 
-    @property
-    def complaint(self) -> str | None:
-        """Return which shard is away for so long that it is more than a restart, or None."""
-        away = [shard for shard, far in self._far.items() if far.is_away]
-        return f"shard {away[0]} cannot be reached: see the log" if away else None
+    def away_s(self) -> dict[int, float]:
+        """Return for how many seconds shards have been away, by number."""
+        return {shard: far.away_s for shard, far in self._far.items() if far.away_s}
 
     def door(self, own: RequestSink, bayeux: Bayeux, logins: Claims | None) -> Door:
         """Return what front ends pass requests to."""

@@ -42,14 +42,14 @@ class ServedApplications:
     forwarding: "Forwarding | None" = None
 
 
-def complaint(
-    bayeux: Bayeux, watch: DirectoryWatch, storage: Storage, forwarding: "Forwarding | None"
-) -> str | None:
-    """Return why the server cannot do its work now, or None."""
+def complaint(bayeux: Bayeux, watch: DirectoryWatch, storage: Storage) -> str | None:
+    """Return why this process cannot do its own work now, or None.
+
+    That another worker is away is no reason: a proxy would turn all clients away.
+    """
     if bayeux.state.is_stopping:
         return "stopping"
-    found = watch.complaint() or storage.complaint
-    return found if found or forwarding is None else forwarding.complaint
+    return watch.complaint() or storage.complaint
 
 
 async def open_listeners(

@@ -20,6 +20,7 @@ class Alert(StrEnum):
     REFUSED = "refused"
     INGEST = "ingest"
     AUDIT = "audit"
+    SHARDS = "shards"
 
 
 class AlertLimits(BaseModel):
@@ -51,6 +52,10 @@ class AlertLimits(BaseModel):
         description="Age of the oldest events that some tables of the pipeline lack.",
     )
     audit: _Number = Field(default=1, description="Violations that the latest audit found.")
+    shards: _Ms = Field(
+        default=5_000,
+        description="For how long another worker cannot be reached. A restart takes less.",
+    )
     clear_after: _Ms = Field(
         default=300_000,
         description="How long a value must be at most four fifths of its limit until the alert is "

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from holdfast.bayeux.sessions.channel_holds import ALERT
 from holdfast.delivery.basics.notices import ALERT_CLEARED, ALERT_RAISED
@@ -19,6 +19,7 @@ from holdfast.web.admin.measurements import (
     of_letters,
     of_oldest,
     of_refused,
+    of_shards,
 )
 from holdfast.web.admin.tallying import Tallying
 
@@ -38,6 +39,7 @@ class AlertWatch:
 
     Args:
         limits: Returns the limits in force.
+        away_s: Returns for how many seconds other shards have been away, by number.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class AlertWatch:
         *,
         results: PipelineResults,
         frames: JournalFrames,
+        away_s: Callable[[], Mapping[int, float]] = dict,
     ) -> None:
         self._server = server
         self._state = server.life.state
@@ -57,6 +60,7 @@ class AlertWatch:
         self._limits = limits
         self._results = results
         self._frames = frames
+        self._away_s = away_s
         self._counts = CountWindow(self._state.counters, server.clock())
         self._pipeline_due = 0.0
 
@@ -95,6 +99,7 @@ class AlertWatch:
         self._counts.note(self._server.clock())
         yield Alert.LETTERS, of_letters(self._counts)
         yield Alert.REFUSED, of_refused(self._counts, limits.refused_at_least)
+        yield Alert.SHARDS, of_shards(self._away_s())
 
     async def _of_pipeline(self) -> list[tuple[Alert, Measured]]:
         node = self._state.node

@@ -89,6 +89,18 @@ def of_ingest(unread: UnreadFrames | None, now_ms: int) -> Measured:
     )
 
 
+def of_shards(away_s: Mapping[int, float]) -> Measured:
+    """Return for how long the shard is away that has been away for longest."""
+    if not away_s:
+        return _NOTHING
+    shard = max(away_s, key=lambda each: away_s[each])
+    return Measured(
+        away_s[shard] * 1000,
+        f"the worker of shard {shard} cannot be reached: its sessions get 503, all others go on",
+        "the log says why it has ended, or that it is silent; the supervisor starts it again",
+    )
+
+
 def of_audit(result: Mapping[str, Any] | None, now_ms: int) -> Measured:
     if result is None:
         return _NOTHING

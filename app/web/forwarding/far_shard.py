@@ -109,7 +109,12 @@ class FarShard:
     @property
     def is_away(self) -> bool:
         """Whether there has been no link for longer than a restart takes."""
-        return not self.is_linked and self._clock() - self._lost_at > _AWAY_S
+        return self.away_s > _AWAY_S
+
+    @property
+    def away_s(self) -> float:
+        """For how many seconds there has been no link."""
+        return 0.0 if self.is_linked else self._clock() - self._lost_at
 
     def link(self) -> Link:
         """Return the end of a new link to the home, for a connection that is being made."""
