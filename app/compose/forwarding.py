@@ -27,6 +27,7 @@ from holdfast.web.forwarding.newcomers import Claims, Newcomers
 from holdfast.web.forwarding.passages import Inlet, PassageOut
 from holdfast.web.forwarding.request_door import Door
 from holdfast.web.forwarding.request_home import Home
+from holdfast.web.forwarding.spread_publishes import AllShards
 from holdfast.web.giving.giver import Giver
 from holdfast.web.giving.taker import Taker
 from holdfast.web.listener import Listener
@@ -63,6 +64,8 @@ class Forwarding:
         self._far = {shard: FarShard(clock) for shard in placement.others}
         self._giving: Giver | None = None
         self._taker: Taker | None = None
+        # Says which shard handles what is published without a session, once there is a door.
+        self.divider: AllShards | None = None
         # What takes messages that others send over links.
         self.inlet: Inlet | None = None
 
@@ -106,6 +109,7 @@ class Forwarding:
         elsewhere = tuple([None if shard == number else shard for shard in of_bucket])
         newcomers = Newcomers(logins)
         client_ids = bayeux.state.client_ids
+        self.divider = AllShards(client_ids, of_bucket.__getitem__, newcomers.subject_of)
         return Door(
             *(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of),
             self._gives,

@@ -15,7 +15,12 @@ from holdfast.compose.listening import ADMIN, MAIN, ListeningSockets
 from holdfast.compose.options import hosts_of
 from holdfast.compose.storage import Storage
 from holdfast.settings import Settings
-from holdfast.web.application import Readiness, make_administration_apart, make_application
+from holdfast.web.application import (
+    ONE_SHARD,
+    Readiness,
+    make_administration_apart,
+    make_application,
+)
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.heads import Heads
 from holdfast.web.listener import Listener
@@ -87,7 +92,8 @@ async def open_listeners(
         admin if addresses.has_admin_on_main else None,
         chat=settings.chat,
         login=_sign_in(settings),
-        shards=None if forwarding is None else forwarding.shards.to_json(),
+        shards=ONE_SHARD if forwarding is None else forwarding.shards.to_json(),
+        divider=None if forwarding is None else forwarding.divider,
     )
     main = Listener(application, addresses.main, limits.main, shutdown_timeout_s=timeout_s)
     listeners[MAIN] = main

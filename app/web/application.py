@@ -21,11 +21,14 @@ from holdfast.web.metrics import MetricsPage
 from holdfast.web.misdirected import answering_to
 from holdfast.web.origins import OriginTrust, only_value
 from holdfast.web.pages import PAGE_HEADERS, add_console, add_pages
+from holdfast.web.publish_parts import Divider, OneShard
 from holdfast.web.publish_requests import PublishRequests
 from holdfast.web.speaking import until_speaking
 from holdfast.web.static_files import StaticFiles
 from holdfast.web.websocket import WebSocketFrontEnd
 
+# Which shard has which buckets, if there is one.
+ONE_SHARD = b'{"v":1,"ranges":[[0,999,0]]}'
 # They are answered even while this process must not speak to clients.
 _PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 # Returns what prevents the server from working, or None if it is ready.
@@ -42,21 +45,22 @@ def make_application(
     *,
     chat: bool = True,
     login: Collection[str] = (),
-    shards: bytes | None = None,
+    shards: bytes = ONE_SHARD,
+    divider: Divider | None = None,
 ) -> web.Application:
     """Return the application that serves everything except a separate administration.
 
-    With `shards`, proxies learn which shard has which buckets.
+    Proxies learn from `shards` which shard has which buckets. The divider says which shard handles
+    what is published without a session.
     """
     application = _with_probes(endpoint, readiness, endpoint.options.hosts)
     bayeux = _bayeux_handler(endpoint, websockets)
     for path in endpoint.options.paths:
         application.router.add_route("*", path, bayeux)
         application.router.add_route("*", path + "/{suffix:.*}", bayeux)
-    _add_publish(application, endpoint)
+    _add_publish(application, endpoint, divider or OneShard(endpoint.bayeux.state.client_ids))
     _add_metrics(application, metrics)
-    if shards is not None:
-        _add_map(application, shards)
+    _add_map(application, shards)
     add_pages(application, endpoint, files, chat=chat, console=admin is not None, login=login)
     if admin is not None:
         application.add_subapp("/admin", admin)
@@ -112,11 +116,11 @@ def _preflight(request: web.Request, endpoint: Endpoint) -> web.Response:
     return web.Response(headers=headers)
 
 
-def _add_publish(application: web.Application, endpoint: Endpoint) -> None:
+def _add_publish(application: web.Application, endpoint: Endpoint, divider: Divider) -> None:
     async def preflight(request: web.Request) -> web.Response:
         return _preflight(request, endpoint)
 
-    application.router.add_post(PUBLISH_PATH, PublishRequests(endpoint).answer)
+    application.router.add_post(PUBLISH_PATH, PublishRequests(endpoint, divider).answer)
     application.router.add_options(PUBLISH_PATH, preflight)
 
 

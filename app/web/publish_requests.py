@@ -1,7 +1,8 @@
 """`POST /publish`: publishing by scripts that keep no session.
 
 Such a request is handled like the same actions of a client: a handshake, publishes, a disconnect.
-So its login, rights, budgets, quotas and extensions are the same as any client's.
+With several shards, each that handles a part of the messages has a session for them. So login,
+rights, budgets, quotas and extensions are the same as any client's.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.caller import Caller, Speaker, credentials_in
 from holdfast.bayeux.wire.codec import Json, decode
 from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
-from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.bayeux.wire.transports import ConnectionType, SpeakerKind
 from holdfast.bayeux.wire.unfit import Unfit, malformed
 from holdfast.delivery.basics.channels import Channels, Kind
 from holdfast.delivery.basics.json_text import to_json
@@ -26,6 +27,7 @@ from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, retry_head
 from holdfast.web.intake import SMALL
 from holdfast.web.long_polling import Waiting, exchange_over_http, refusal
 from holdfast.web.origins import speaker_kind_of
+from holdfast.web.publish_parts import Divider, Part
 
 _LONG_POLLING = ConnectionType.LONG_POLLING
 _HANDSHAKE = "/meta/handshake"
@@ -35,10 +37,11 @@ _CODE = re.compile("[45][0-9][0-9](?=:)")
 class PublishRequests:
     """Answers `POST /publish`."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, divider: Divider) -> None:
         self._endpoint = endpoint
+        self._divider = divider
         state = endpoint.bayeux.state
-        self._channels, self._client_ids = state.channels, state.client_ids
+        self._channels = state.channels
         self._limits = state.options.request_limits
         # Large bodies are decoded one after the other, each in a separate turn.
         self._decoding = asyncio.Lock()
@@ -52,18 +55,10 @@ class PublishRequests:
                 raise RequestRefused(ErrorReply.TRANSPORT_UNKNOWN)
             caller = endpoint.caller(request)
             body, count = await _body_of(request, endpoint, caller)
-            speaker = Speaker(caller, (self._identity_for(caller),), kind=kind)
-            results = await self._publish(request, speaker, body, count)
+            results = await self._publish(request, caller, kind, body, count)
         except RequestRefused as refused:
             return refusal(request, refused, endpoint)
         return self._response(request, results)
-
-    def _identity_for(self, caller: Caller) -> str:
-        """Return a new identity, whatever cookies the request has: the session is not shared.
-
-        All requests of an address go to one shard, so that what a script publishes keeps its order.
-        """
-        return self._client_ids.new(self._client_ids.bucket_of(f"address {caller.address}"))
 
     async def _messages(self, caller: Caller, body: bytes, count: int | None) -> list[Json]:
         """Decode the body. Raises `RequestRefused`."""
@@ -86,22 +81,55 @@ class PublishRequests:
         return messages
 
     async def _publish(
-        self, request: web.Request, speaker: Speaker, body: bytes, count: int | None
+        self,
+        request: web.Request,
+        caller: Caller,
+        kind: SpeakerKind,
+        body: bytes,
+        count: int | None,
     ) -> list[Json]:
-        """Publish in a session for this request only. Returns the results in order."""
+        """Publish in sessions for this request only. Returns the results in order."""
         gate = self._endpoint.gate
         gate.under_way += 1
         try:
-            messages = await self._messages(speaker.caller, body, count)
-            return await self._publish_in_steps(request, speaker, messages)
+            messages = await self._messages(caller, body, count)
+            handshake = _handshake(request)
+            parts = self._divider.divide(handshake, caller, kind, messages)
+            found = await self._publish_parts(request, to_json(handshake), parts, messages)
         finally:
             gate.under_way -= 1
+        results = [result for part in found for result in part]
+        places = [place for part in parts for place in part.places]
+        return [results[at] for at in sorted(range(len(places)), key=places.__getitem__)]
 
-    async def _publish_in_steps(
-        self, request: web.Request, speaker: Speaker, messages: list[Json]
+    async def _publish_parts(
+        self, request: web.Request, handshake: bytes, parts: list[Part], messages: list[Json]
+    ) -> list[list[Json]]:
+        """Publish all parts at the same time. Returns the results of each."""
+        jobs = [
+            self._publish_part(
+                request, part.speaker, handshake, [messages[place] for place in part.places]
+            )
+            for part in parts
+        ]
+        if len(jobs) == 1:
+            return [await jobs[0]]
+        found = await asyncio.gather(*jobs, return_exceptions=True)
+        refused = [each for each in found if isinstance(each, BaseException)]
+        for each in refused:
+            if len(refused) == len(found) or not isinstance(each, RequestRefused):
+                raise each
+        return [
+            _refused(outcome, part, messages) if isinstance(outcome, BaseException) else outcome
+            for part, outcome in zip(parts, found, strict=True)
+        ]
+
+    async def _publish_part(
+        self, request: web.Request, speaker: Speaker, handshake: bytes, messages: list[Json]
     ) -> list[Json]:
+        """Publish in one session. Raises `RequestRefused`, with nothing published."""
         _, answer = await exchange_over_http(
-            request, self._endpoint, speaker, _LONG_POLLING, to_json(_handshake(request))
+            request, self._endpoint, speaker, _LONG_POLLING, handshake
         )
         # The session may be in another process.
         reply = next(each for each in orjson.loads(answer) if each.get("channel") == _HANDSHAKE)
@@ -182,6 +210,12 @@ def _handshake(request: web.Request) -> Json:
         "supportedConnectionTypes": [_LONG_POLLING.value],
         "ext": ext,
     }
+
+
+def _refused(error: BaseException, part: Part, messages: list[Json]) -> list[Json]:
+    """Return the results of a part that its shard has refused as a whole."""
+    fault = {"successful": False, "error": str(error)}
+    return [skeleton(messages[place]) | fault for place in part.places]
 
 
 def _refusal(channels: Channels, message: Json) -> Json | None:

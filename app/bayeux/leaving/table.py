@@ -310,6 +310,12 @@ TABLE: Final = (
         _of("ServerState", "budgets admission counters ledger"),
     ),
     Row(
+        "that a session is one of a script, which publishes at any worker",
+        Fate.ANSWERED,
+        "what a script has posted is answered before all workers leave",
+        _of("record", "_Spread"),
+    ),
+    Row(
         "which publishers a session knows, probes of held channels, that a full queue was reported",
         Fate.ANEW,
         "the guard counts from zero; a probe follows again, a report once more",

@@ -6,6 +6,7 @@ from math import ceil
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.limits.admission import Admission
 from holdfast.bayeux.limits.buckets import Buckets, Rate
+from holdfast.bayeux.limits.spread import is_spread
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
@@ -25,7 +26,8 @@ class Budget:
     """The budget of one kind, for all addresses and all subjects.
 
     Args:
-        shards: Among how many shards an address divides its requests. A subject has only one.
+        shards: Among how many shards an address divides its requests. A subject does so only with
+            what its scripts publish.
     """
 
     def __init__(self, kind: str, per_s: int, shards: int = 1) -> None:
@@ -36,22 +38,31 @@ class Budget:
         rate = Rate(burst=max(per_s, 1) * BURST_S, per_s=float(max(per_s, 1)))
         self._addresses = Buckets(rate.part(shards))
         self._subjects = Buckets(rate)
+        self._parts = Buckets(rate.part(shards))
 
-    def spend(self, network: str, subject: str, now: float, count: int = 1) -> float:
+    def spend(
+        self, network: str, subject: str, now: float, count: int = 1, *, is_part: bool = False
+    ) -> float:
         """Charge both, or neither: return zero, or the seconds until both have enough.
 
-        An empty network or subject is not charged.
+        An empty network or subject is not charged. If other shards may charge the subject too, it
+        has its part here.
         """
         if not self._is_limited:
             return 0.0
         is_named = subject != NOBODY
         wait_s = self._subjects.wait_s(subject, now, count) if is_named else 0.0
+        if is_part and is_named:
+            # The home of the subject counts it for its other sessions, too.
+            wait_s = max(wait_s, self._parts.wait_s(subject, now, count))
         if wait_s == 0.0 and network:
             wait_s = self._addresses.take(network, now, count)
         if wait_s > 0.0:
             self.overspent += 1
         elif is_named:
             self._subjects.take(subject, now, count)
+            if is_part:
+                self._parts.take(subject, now, count)
         return wait_s
 
 
@@ -94,8 +105,9 @@ class Budgets:
         of_address = "" if exchange.pipe is None else network
         if not of_address and subject == NOBODY:
             return None
+        is_part = session is not None and is_spread(session)
         for budget, count in ((self.requests, 1), (self.bytes, size)):
-            wait_s = budget.spend(of_address, subject, exchange.now, count)
+            wait_s = budget.spend(of_address, subject, exchange.now, count, is_part=is_part)
             if wait_s > 0.0:
                 return self._refused(budget, network, subject, wait_s)
         return None
@@ -107,31 +119,26 @@ class Budgets:
     def spend_claim(self, session: Session, now: float) -> None:
         """Charge a handshake to its subject once that is known."""
         network, subject = session.caller.network, session.subject
-        wait_s = self.handshakes.spend("", subject, now) if network else 0.0
+        is_part = is_spread(session)
+        wait_s = self.handshakes.spend("", subject, now, is_part=is_part) if network else 0.0
         if wait_s > 0.0:
             raise self._refused(self.handshakes, network, subject, wait_s)
 
     def spend_publish(self, session: Session, now: float) -> None:
-        self._spend(
-            self.publishes, session.caller.network, subject=session.subject, count=1, now=now
-        )
+        self._charge(self.publishes, session, 1, now)
 
     def spend_answer(self, session: Session, items: int, now: float) -> None:
         """Charge the items that a subscribe or a call returns: ten cost as much as a request."""
         count = items // _PER_REQUEST
         if count:
-            self._spend(
-                self.requests, session.caller.network, subject=session.subject, count=count, now=now
-            )
+            self._charge(self.requests, session, count, now)
 
     def spend_letters(self, session: Session, verdicts: Sequence[Verdict], now: float) -> None:
         """Charge the dead letters that the verdicts may cause."""
         codes = [each.code for each in verdicts if not each.ok]
         count = len([each for each in codes if each is None or each.listed is not HOLDBACK])
         if count:
-            self._spend(
-                self.letters, session.caller.network, subject=session.subject, count=count, now=now
-            )
+            self._charge(self.letters, session, count, now)
 
     def spend_invented(self, caller: Caller, now: float) -> None:
         """Charge an id that this deployment never gave, like a verdict that refuses a message."""
@@ -142,9 +149,24 @@ class Budgets:
         if caller.network:
             self._admit(self.letters, caller.network, now, 1)
 
-    def _spend(self, budget: Budget, network: str, *, subject: str, count: int, now: float) -> None:
+    def _charge(self, budget: Budget, session: Session, count: int, now: float) -> None:
+        network, subject = session.caller.network, session.subject
+        self._spend(
+            budget, network, subject=subject, count=count, now=now, is_part=is_spread(session)
+        )
+
+    def _spend(
+        self,
+        budget: Budget,
+        network: str,
+        *,
+        subject: str,
+        count: int,
+        now: float,
+        is_part: bool = False,
+    ) -> None:
         if network:
-            wait_s = budget.spend(network, subject, now, count)
+            wait_s = budget.spend(network, subject, now, count, is_part=is_part)
             if wait_s > 0.0:
                 raise self._refused(budget, network, subject, wait_s)
 

@@ -1,8 +1,9 @@
 """The resources that the sessions of one address or one subject use together."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from holdfast.bayeux.limits.spread import is_spread
 from holdfast.bayeux.session import Session
 from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.delivery.shared_queues.shared_queues import ADDRESSED
@@ -56,9 +57,14 @@ class Usage:
 
 
 class Usages:
-    """The usage of each address and subject that has sessions."""
+    """The usage of each address and subject that has sessions.
 
-    def __init__(self) -> None:
+    Args:
+        has_home: Returns whether a subject has its home in this shard.
+    """
+
+    def __init__(self, has_home: Callable[[str], bool]) -> None:
+        self._has_home = has_home
         self._of_subject: dict[str, Usage] = {}
         self._of_network: dict[str, Usage] = {}
         # A session counts for its first address, even if its client moves later.
@@ -74,12 +80,12 @@ class Usages:
         Unclaimed sessions count for the senders of messages; see `charge`.
         """
         if not is_unclaimed(session):
-            self._count(session, session.subject, session.caller.network)
+            self._count(session, session.subject, session.caller.network, is_far=is_spread(session))
 
     def charge(self, session: Session, payer: Payer) -> None:
         """Count an unclaimed session for the sender of the message that it was created for."""
         self._senders[session] = payer.subject
-        is_far = payer.session is None
+        is_far = payer.session is None or is_spread(payer.session)
         self._count(session, payer.subject, payer.network, is_far=is_far)
 
     def claim(self, session: Session) -> None:
@@ -89,7 +95,10 @@ class Usages:
 
     def _count(self, session: Session, subject: str, network: str, *, is_far: bool = False) -> None:
         if subject != NOBODY:
-            usage = self._of_subject.setdefault(subject, Usage(is_divided=is_far))
+            usage = self._of_subject.get(subject)
+            if usage is None:
+                is_divided = is_far and not self._has_home(subject)
+                usage = self._of_subject[subject] = Usage(is_divided=is_divided)
             usage.sessions[session] = None
         if network and session not in self._networks:
             self._networks[session] = network

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from holdfast.bayeux.advice import reconnect_advice, session_advice
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
+from holdfast.bayeux.limits.spread import spread
 from holdfast.bayeux.publish.requests import MODE
 from holdfast.bayeux.replies.pending import finish_when_kept
 from holdfast.bayeux.session import Exchange, Session
@@ -168,7 +169,9 @@ class Handshake:
         if not _can_write_down(self._life, draft, is_durable=is_durable):
             raise busy(self._state)
         browser, pipe = exchange.browser, exchange.pipe
-        if draft.subject != NOBODY:
+        if exchange.speaker.is_spread:
+            spread(draft)
+        elif draft.subject != NOBODY:
             # The subject was unknown before.
             ids = self._state.client_ids
             bucket = ids.bucket_of(draft.subject)

@@ -4,6 +4,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from holdfast.bayeux.limits.spread import is_spread
 from holdfast.bayeux.limits.usage import Usages
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.state.changed_session import ChangedSession
@@ -32,7 +33,7 @@ class Sessions:
         self._client_ids = client_ids
         self._by_id: dict[str, Session] = {}
         self.names = NamedSessions()
-        self.usages = Usages()
+        self.usages = Usages(lambda subject: client_ids.owns(client_ids.bucket_of(subject)))
         self._replaced: OrderedDict[str, None] = OrderedDict()
         # Held connects by browser.
         self.held_by_browser: dict[str, int] = {}
@@ -62,7 +63,7 @@ class Sessions:
 
     def bucket_of(self, session: Session) -> int:
         """Return the bucket of the session: its subject's or, without one, its id's."""
-        if session.subject != NOBODY:
+        if session.subject != NOBODY and not is_spread(session):
             return self._client_ids.bucket_of(session.subject)
         return self._client_ids.bucket_in(session.client_id)
 

@@ -62,7 +62,7 @@ class Speaker:
     """The client and the browser identified by the headers of an HTTP request."""
 
     # Each new cookie makes one. The constructor of a data class would be interpreted.
-    __slots__ = ("browsers", "caller", "is_cookieless", "kind")
+    __slots__ = ("browsers", "caller", "is_cookieless", "is_spread", "kind")
 
     def __init__(
         self,
@@ -70,6 +70,8 @@ class Speaker:
         browsers: tuple[str, ...] = (),
         is_cookieless: bool = False,
         kind: SpeakerKind = SpeakerKind.PROGRAM,
+        *,
+        is_spread: bool = False,
     ) -> None:
         self.caller: Final = caller
         # The browser's identities, from its cookies or given to its socket. Other hosts of the
@@ -78,10 +80,14 @@ class Speaker:
         # Whether it is a program, not a browser, and sends no cookie at all.
         self.is_cookieless: Final = is_cookieless
         self.kind: Final = kind
+        # Whether its identity alone says which shard has its session, not its subject.
+        self.is_spread: Final = is_spread
 
     def with_browsers(self, browsers: tuple[str, ...]) -> "Speaker":
         """Return the same speaker with these identities."""
-        return Speaker(self.caller, browsers, self.is_cookieless, self.kind)
+        return Speaker(
+            self.caller, browsers, self.is_cookieless, self.kind, is_spread=self.is_spread
+        )
 
 
 # The speaker of requests that did not arrive over HTTP.

@@ -141,10 +141,11 @@ class Door:
 
     def _home_of_newcomer(self, handshake: Json, exchange: Exchange) -> int | None:
         """Return the shard of a new session: of its subject or, without one, of its browser."""
-        subject = self._subject_of(handshake, exchange.speaker.caller)
+        speaker = exchange.speaker
+        subject = None if speaker.is_spread else self._subject_of(handshake, speaker.caller)
         if subject is not None:
             return self._shard_of(self._client_ids.bucket_of(subject))
-        for browser in exchange.speaker.browsers:
+        for browser in speaker.browsers:
             if self._client_ids.fits(browser):
                 return self._shard_of(self._client_ids.bucket_in(browser))
         return None

@@ -82,6 +82,7 @@ def write(speaker: Speaker) -> bytes:
         "browsers": speaker.browsers,
         "cookieless": speaker.is_cookieless,
         "kind": speaker.kind.name,
+        "spread": speaker.is_spread,
     }
     return json.dumps(fields).encode()
 
@@ -103,6 +104,7 @@ def read(data: bytes) -> Speaker:
             tuple(fields["browsers"]),
             is_cookieless=fields["cookieless"],
             kind=SpeakerKind[fields["kind"]],
+            is_spread=fields.get("spread", False),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FrameUnreadable(f"a speaker: {error}") from error

@@ -158,17 +158,6 @@ async def test_what_scripts_publish_without_a_session_arrives_at_any_door(
     assert [each["data"] for each in events if "data" in each] == ["from a script"]
 
 
-async def test_what_scripts_of_an_address_publish_has_one_order(both: Workers) -> None:
-    shards = set()
-    for door in (0, 1, 0, 1):
-        body: dict[str, Any] = {"channel": "/news", "data": door, "ext": {"delivery": {}}}
-        async with both.person(door).http.post("/publish", json=body) as response:
-            [result] = await response.json()
-        # The last three digits of an id name the shard that has given it.
-        shards.add(result["ext"]["delivery"]["id"][-3:])
-    assert len(shards) == 1
-
-
 @DOORS
 async def test_a_login_is_checked_by_the_home_of_its_subject(tmp_path: Path, door: int) -> None:
     async with workers(tmp_path, login_passwords=passwords(tmp_path)) as both:
@@ -182,21 +171,6 @@ async def test_a_login_is_checked_by_the_home_of_its_subject(tmp_path: Path, doo
         assert both.sessions(1 - home) == []
         failed = [each.bayeux.state.counters.logins["failed"] for each in both.servers]
         assert failed == [1 - home, home]
-
-
-@DOORS
-async def test_scripts_publish_at_the_home_of_their_login(tmp_path: Path, door: int) -> None:
-    async with workers(tmp_path, login_passwords=passwords(tmp_path)) as both:
-        ada = both.person(both.home_of("ada"))
-        await ada.handshake(user="ada", password="correct horse")
-        await ada.reply("/meta/subscribe", subscription="/news")
-        script = both.person(door, Authorization="Basic YWRhOmNvcnJlY3QgaG9yc2U=")
-        body = {"channel": "/news", "data": "from a script"}
-        async with script.http.post("/publish", json=body) as response:
-            [result] = await response.json()
-        assert result["successful"], result
-        events = await ada.connect()
-        assert [each["data"] for each in events if "data" in each] == ["from a script"]
 
 
 @DOORS
