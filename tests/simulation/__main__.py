@@ -38,7 +38,8 @@ def main() -> int:
     parser.add_argument("--broken", help="break the servers in this way, and stop when it shows")
     given = parser.parse_args()
     if not given.log:
-        logging.disable(logging.CRITICAL)
+        # Judges alone listen.
+        logging.getLogger().addHandler(logging.NullHandler())
     else:
         logging.basicConfig(level=logging.INFO, format="%(created).3f %(name)s %(message)s")
     if given.broken is None:
@@ -98,6 +99,7 @@ def _play_all(given: argparse.Namespace) -> int:
         steps += result.steps
         played += 1
         report.add(result.marks)
+        report.count(result.judged, result.excused)
         _tell(result, given)
         if result.violations:
             broken.append(seed)

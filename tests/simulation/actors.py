@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.simulation.oracle import Oracle
-from tests.simulation.session import SUBSCRIBE, Manners, Session, batch_of, id_of
+from tests.simulation.session import SUBSCRIBE, Attempt, Manners, Session, batch_of, id_of
 from tests.simulation.talker import Denied, Lost, Message, Talker, reply_to
 
 PTP = "/service/ptp"
@@ -184,10 +184,13 @@ class Poster:
         )
         delivery = {"persistent": is_durable, **self._options}
         message = {"channel": channel, "data": {"key": key}, "ext": {"delivery": delivery}}
+        witness = self._plan.manners.witness
+        attempt = Attempt(self._name, "", channel, self._talker.door[0], witness.now())
         try:
             found = await self._talker.ask([message], limit_s=self._plan.manners.answer_s)
             reply = reply_to(channel, found)
-        except (Lost, Denied):
+        except (Lost, Denied) as fault:
+            witness.failed(attempt, fault)
             self._talker.hang_up()
             return
         self._oracle.accepted(key, str(reply["ext"]["delivery"]["id"]))

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from holdfast.store import lease_keeper, log_scripts, scripts
 from holdfast.store.keys import RedisKeys
@@ -115,10 +115,17 @@ class Report:
     def __init__(self, required: Iterable[str]) -> None:
         self._required = frozenset(required)
         self._reached: Counter[str] = Counter()
+        self._judged: Counter[str] = Counter()
+        self._excused: Counter[str] = Counter()
 
     def add(self, marks: Iterable[str]) -> None:
         """Count the marks of a world."""
         self._reached.update(marks)
+
+    def count(self, judged: Mapping[str, int], excused: Mapping[str, int]) -> None:
+        """Count what judges have looked at in a world, and what they have excused."""
+        self._judged.update(judged)
+        self._excused.update(excused)
 
     @property
     def missing(self) -> list[str]:
@@ -131,3 +138,6 @@ class Report:
             yield f"{count:6}  {mark}"
         for mark in self.missing:
             yield f"     -  {mark}"
+        for kind, counts in (("judged", self._judged), ("excused", self._excused)):
+            for what, count in sorted(counts.items()):
+                yield f"{count:6}  {kind} {what}"

@@ -11,7 +11,7 @@ from holdfast.settings import Settings
 from holdfast.store.deployment import Division
 from tests.simulation.books import Books
 from tests.simulation.cast import ALL_RULES, RULES, Rules
-from tests.simulation.oracle import Oracle
+from tests.simulation.oracle import Oracle, bucket_of
 from tests.simulation.process import Process
 from tests.simulation.server import PORT, Post, settings_of
 from tests.simulation.store_site import StoreSite
@@ -88,6 +88,17 @@ class Deployment:
     def _home_of(self, client: str) -> Process | None:
         """Return the server that has the session of a client, whatever its door."""
         return self.posts[self._of_bucket[self._oracle.buckets[client]]].process
+
+    def home_of_id(self, client_id: str) -> Process | None:
+        """Return the server that has the session with this client id."""
+        if not self._has_shards:
+            return self._oracle.speaker
+        return self.posts[self._of_bucket[bucket_of(client_id)]].process
+
+    def stands_by(self, machine: str) -> bool:
+        """Return whether the server of a machine waits for another one to end."""
+        speaker = self._oracle.speaker
+        return not self._has_shards and (speaker is None or speaker.name != machine)
 
     # Dividing it otherwise
 

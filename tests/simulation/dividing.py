@@ -24,6 +24,8 @@ from tests.simulation.process import Life, Process
 from tests.simulation.server import Post
 from tests.simulation.store.node import LAG_S
 
+# What excuses that servers are away, and have other sessions afterwards.
+DIVISION = "division"
 # The machine of the operator.
 _OPERATOR = "operator"
 # How many shards there may be, and how often the deployment is divided.
@@ -83,12 +85,14 @@ class Division:
     def _disturb(self) -> None:
         """Let the oracle know from when on servers are away."""
         now = self._world.now
+        self._stage.excuses.add(DIVISION, now, inf)
         for times in (self._stage.oracle.lost_links, self._stage.oracle.lost_contacts):
             times.append((now, inf))
 
     def _settle(self) -> None:
         """Let the oracle know when all are in contact again."""
         until = self._world.now + _HEALS_S
+        self._stage.excuses.end(DIVISION, self._world.now)
         for times in (self._stage.oracle.lost_links, self._stage.oracle.lost_contacts):
             times[:] = [(begin, min(end, until)) for begin, end in times]
 

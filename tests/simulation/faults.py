@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from tests.simulation.judges.excuses import Excuses
 from tests.simulation.network import End, Weather
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Process
@@ -42,6 +43,7 @@ class Stage:
     oracle: Oracle
     posts: Sequence[Post]
     site: StoreSite
+    excuses: Excuses
 
     @property
     def random(self) -> Random:

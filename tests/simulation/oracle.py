@@ -135,7 +135,7 @@ class Oracle:
 
     def begun(self, client: str, client_id: str) -> None:
         """Note the session of a client."""
-        self.buckets[client] = int(client_id[:_BUCKET])
+        self.buckets[client] = bucket_of(client_id)
 
     def subscribed(self, receiver: str, channel: str) -> None:
         """Note that the server has accepted a subscription."""
@@ -325,3 +325,8 @@ class Oracle:
         It is another one if the channel has become a topic, or is none any more.
         """
         return "" if self.has_one_clock else publish.id[-_SHARD:]
+
+
+def bucket_of(client_id: str) -> int:
+    """Return the part of the deployment in which the session with this id is."""
+    return int(client_id[:_BUCKET])

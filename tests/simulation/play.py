@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.simulation.cast import Actor, Cast
 from tests.simulation.deployment import Deployment
 from tests.simulation.dividing import Division
 from tests.simulation.faults import KEEP_CONTACTS, LOSE_LINKS, Fault, Stage, set_clock
+from tests.simulation.judges.bench import Bench
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Main, Process
 from tests.simulation.schedule import Schedule, schedule
@@ -83,6 +85,9 @@ class Result:
     faults: list[str] = field(default_factory=list)
     trace: list[str] = field(default_factory=list)
     marks: frozenset[str] = frozenset()
+    # How often judges looked at something, and what excused how often what was not right.
+    judged: Counter[str] = field(default_factory=Counter)
+    excused: Counter[str] = field(default_factory=Counter)
 
 
 class Play:
@@ -113,12 +118,15 @@ class Play:
             poll_s=poll_s,
         )
         self._books = deployment.books
-        self.stage = Stage(world, self.oracle, deployment.posts, site)
+        self.bench = Bench(*(lambda: world.now, deployment.home_of_id, deployment.stands_by))
+        self.stage = Stage(world, self.oracle, deployment.posts, site, self.bench.excuses)
         self._division = Division(self.stage, deployment) if setting.divides else None
         # With TLS, connections would stay where they are.
         world.network.gives = Random(f"{world.seed} gives").random() < _GIVES
         sockets = Random(f"{world.seed} sockets").choice(_SOCKETS)
-        manners = Manners(deployment.doors, poll_s, random.choice(_ANSWER_S), sockets)
+        manners = Manners(
+            *(deployment.doors, self.bench.answers, poll_s, random.choice(_ANSWER_S), sockets)
+        )
         channels = _CHANNELS + cast.channels
         self.plan = Plan(manners, channels, random.choice(_PAUSE_S), named if has_shards else ())
         self._cast = cast
@@ -155,6 +163,7 @@ class Play:
             without=setting.without,
         )
         self.schedule.begin(self.stage)
+        self.bench.know(self.schedule, has_shards=setting.has_shards)
         division = self._division
         if division is not None:
             world.later(world.random.uniform(*_DIVIDES_S), division.begin)
@@ -201,6 +210,7 @@ class Play:
             *self.oracle.violations(over_at),
             *self._cast.violations(over_at)[:_MOST_TOLD],
             *self._books.unsettled(),
+            *self.bench.violations()[:_MOST_TOLD],
         ]
 
 
@@ -222,7 +232,8 @@ def play(seed: int, setting: Setting = Setting()) -> Result:
         World(seed, keeps_trace=setting.keeps_trace) as world,
     ):
         played = Play(world, Path(home), setting)
-        played.run()
+        with played.bench.sitting():
+            played.run()
         failed = [f"{at:.3f} {who} failed: {what}" for at, who, what in world.failures]
         return Result(
             seed,
@@ -235,4 +246,6 @@ def play(seed: int, setting: Setting = Setting()) -> Result:
             [str(each) for each in played.schedule.occurrences],
             world.trace.lines,
             frozenset(world.coverage.marks),
+            played.bench.excuses.judged,
+            played.bench.excuses.used,
         )

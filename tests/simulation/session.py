@@ -6,9 +6,9 @@ By long-polling it has one connection for connects and one for all else; over a 
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from tests.simulation.talker import Denied, Message, SocketTalker, Talker, reply_to
+from tests.simulation.talker import Denied, Lost, Message, SocketTalker, Talker, reply_to
 
 HANDSHAKE, CONNECT, DISCONNECT = "/meta/handshake", "/meta/connect", "/meta/disconnect"
 SUBSCRIBE, UNSUBSCRIBE = "/meta/subscribe", "/meta/unsubscribe"
@@ -16,11 +16,33 @@ SUBSCRIBE, UNSUBSCRIBE = "/meta/subscribe", "/meta/unsubscribe"
 _PATIENCE_S = 4.0
 
 
+class Attempt(NamedTuple):
+    """What a client asks a machine for, in true time, and for which session, if it has one."""
+
+    name: str
+    client_id: str
+    channel: str
+    door: str
+    asked_at: float
+    # Whether it says that a message could not be used.
+    refuses: bool = False
+
+
+class Witness(Protocol):
+    """Is told what clients ask for, and what comes of it."""
+
+    def now(self) -> float: ...
+    def begins(self, attempt: Attempt) -> None: ...
+    def answered(self, attempt: Attempt, reply: Message) -> None: ...
+    def failed(self, attempt: Attempt, fault: Lost | Denied) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Manners:
     """How clients speak; times are by their own clock."""
 
     doors: Sequence[tuple[str, int]]
+    witness: Witness
     # How long the server holds a connect.
     timeout_s: float
     # How long a client waits for the answer to anything but a connect.
@@ -117,16 +139,30 @@ class Session:
 
     async def _tell(self, talker: Talker, message: Message, limit_s: float) -> Message:
         """Send a message; returns the reply. Raises `Denied` or `Lost`."""
-        client_id = message.get("clientId")
-        found = await talker.ask([message], limit_s=limit_s, hear=self._hear)
+        client_id = message.get("clientId", "")
+        channel, witness = message["channel"], self._manners.witness
+        refuses = "verdicts" in (message.get("ext") or {}).get("delivery", ())
+        attempt = Attempt(
+            *(self._name, client_id, channel, talker.door[0], witness.now()), refuses=refuses
+        )
+        witness.begins(attempt)
         try:
-            return reply_to(message["channel"], found)
-        except Denied as denied:
-            if denied.is_elsewhere:
-                talker.hang_up()
-            if denied.ends_session and client_id == self.client_id:
-                self.client_id = ""
+            found = await talker.ask([message], limit_s=limit_s, hear=self._hear)
+            reply = reply_to(channel, found)
+        except (Lost, Denied) as fault:
+            witness.failed(attempt, fault)
+            if isinstance(fault, Denied):
+                self._heed(fault, talker, client_id)
             raise
+        witness.answered(attempt, reply)
+        return reply
+
+    def _heed(self, denied: Denied, talker: Talker, client_id: str) -> None:
+        """Go to another door, or be without a session, if that is what a refusal means."""
+        if denied.is_elsewhere:
+            talker.hang_up()
+        if denied.ends_session and client_id == self.client_id:
+            self.client_id = ""
 
     def _hear(self, message: Message) -> None:
         # The answer of a service may come with any reply, and says whether it was successful.

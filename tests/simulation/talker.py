@@ -18,6 +18,7 @@ _UPGRADE = (
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2ltdWxhdGVkIGNsaWVudA==\r\n%s\r\n"
 )
 _COOKIE = re.compile(rb"Set-Cookie: (BAYEUX_BROWSER=[^;]*)")
+_ERROR = re.compile(rb'"error":"([^"]*)"')
 _CONNECT_S = 2.0
 _OK, _SWITCHING = 200, 101
 # Of frames: their first bytes, the size that two more bytes follow, and the mask of clients.
@@ -33,7 +34,8 @@ class Denied(Exception):
     """The server refused the message."""
 
     def __init__(self, reply: Message) -> None:
-        super().__init__(str(reply.get("error", "")))
+        # A service says it with the data of its answer.
+        super().__init__(str(reply.get("error") or (reply.get("data") or {}).get("code", "")))
         self.advice: Message = reply.get("advice") or {}
 
     @property
@@ -66,6 +68,13 @@ class Talker:
         self._cookies: list[bytes] = []
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
+
+    @property
+    def door(self) -> tuple[str, int]:
+        """Where the next request goes."""
+        if self._tries is None:
+            self._tries = random.randrange(len(self._doors))
+        return self._doors[self._tries % len(self._doors)]
 
     def beside(self) -> "Talker":
         """Return another connection of the same browser, or this one if it carries everything."""
@@ -104,7 +113,7 @@ class Talker:
         if b"connection: close" in told:
             self._close()
         if status != _OK:
-            raise self._lost_by(status)
+            raise self._lost_by(status, answer)
         found: list[Message] = orjson.loads(answer)
         for each in found:
             hear(each)
@@ -114,9 +123,7 @@ class Talker:
         self,
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, tuple[str, int]]:
         """Return the connection, and the door that it leads to."""
-        if self._tries is None:
-            self._tries = random.randrange(len(self._doors))
-        place = self._doors[self._tries % len(self._doors)]
+        place = self.door
         if self._reader is None or self._writer is None:
             async with asyncio.timeout(_CONNECT_S):
                 self._reader, self._writer = await asyncio.open_connection(*place)
@@ -129,10 +136,11 @@ class Talker:
             self._cookies[:] = [b"Cookie: %s\r\n" % found[1]]
         return raw.lower(), int(raw.split(b" ", 2)[1])
 
-    def _lost_by(self, status: int) -> Lost:
+    def _lost_by(self, status: int, answer: bytes = b"") -> Lost:
         """Hang up; returns what to raise if the answer has another status."""
         self.hang_up()
-        return Lost(f"status {status}")
+        error = _ERROR.search(answer)
+        return Lost(f"status {status} {error[1].decode() if error else ''}".rstrip())
 
     def hang_up(self) -> None:
         """Close the connection; the next request goes to the next door."""

@@ -1,0 +1,1 @@
+"""Judges of simulated worlds, a module each."""

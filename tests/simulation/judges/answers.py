@@ -1,0 +1,189 @@
+"""Judges each answer that a client gets, or misses, against what may have gone wrong then (S11)."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+from tests.simulation.judges.excuses import Excuses
+from tests.simulation.process import Process
+from tests.simulation.session import DISCONNECT, HANDSHAKE, Attempt
+from tests.simulation.talker import Denied, Lost, Message
+
+# Faults that cost no client an answer; and those of them that do not cost it its connection either.
+# Simulated servers do not inherit connections from those that they replace.
+HARMLESS = frozenset(("restart", "set_clock"))
+_KEEP_CONNECTIONS = HARMLESS - {"restart"}
+# Those that end sessions without a name, if no other server takes the place of one that lives.
+KILLS = frozenset(
+    (
+        *("kill_server", "kill_server_in_call", "crash_server_often", "restart_in_vain"),
+        *("cut_off_primary_and_kill_server", "division"),
+    )
+)
+# Errors that say what a client did, which others judge, by their texts.
+_OF_CLIENTS = frozenset(
+    (
+        "topic_readonly",
+        "channel_missing",
+        "reply_denied",
+        "late_reply",
+        "duplicate_reply",
+        "request_timeout",
+        "no_responders",
+        "message_deleted",
+        "user.oid.unknown",
+    )
+)
+# What a service says instead of 503.
+_AWAY = ("resource.cluster.notAvailable", "communication.noConnection")
+_LOST = "lost: "
+_CODE = re.compile(rf"(?:{_LOST}status )?(\d+)")
+# After so long without contact a session may be over: the servers' limit, by a clock that is fast.
+_SILENT_S = 10.0 / 1.1 - 0.5
+# For so long before it was killed a server may not have stored a session.
+_STORED_S = 1.0
+
+
+class _Failure(NamedTuple):
+    """An attempt that had no success."""
+
+    attempt: Attempt
+    at: float
+    said: str
+    # Whether it came from a server that waits for another one to end.
+    is_of_standby: bool
+
+    @property
+    def code(self) -> str:
+        """The status or the code of the error; the empty text if there was no answer."""
+        found = _CODE.match(self.said)
+        if found is None:
+            return "503" if self.said in _AWAY else ""
+        return found[1]
+
+
+@dataclass(slots=True)
+class _Life:
+    """A session, by its client id: of whom, since when, at which server, and its last contact."""
+
+    name: str
+    since: float
+    server: Process | None
+    heard_at: float
+    ended_at: float = inf
+    # When its client first said that a message could not be used, after which it may get none.
+    refused_at: float = inf
+
+
+class Answers:
+    """Collects what clients ask, and what they are told.
+
+    Args:
+        now: Returns the true time.
+        home_of: Returns the server that has the session with a client id.
+        stands_by: Returns whether the server of a machine waits for another one to end.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        home_of: Callable[[str], Process | None],
+        stands_by: Callable[[str], bool],
+    ) -> None:
+        self.now = now
+        self._home_of = home_of
+        # Whether no other server takes the place of one that lives.
+        self.has_shards = False
+        self._stands_by = stands_by
+        self._lives: dict[str, _Life] = {}
+        # When clients asked for a session with a name.
+        self._claims: dict[str, list[float]] = defaultdict(list)
+        self._failures: list[_Failure] = []
+
+    def begins(self, attempt: Attempt) -> None:
+        """Note that a client is about to ask for something."""
+        if attempt.channel == HANDSHAKE and attempt.name:
+            self._claims[attempt.name].append(attempt.asked_at)
+        life = self._lives.get(attempt.client_id)
+        if life is not None and attempt.channel == DISCONNECT:
+            life.ended_at = attempt.asked_at
+        if life is not None and attempt.refuses:
+            life.refused_at = min(life.refused_at, attempt.asked_at)
+
+    def answered(self, attempt: Attempt, reply: Message) -> None:
+        """Note that it was done."""
+        now = self.now()
+        if attempt.channel == HANDSHAKE:
+            id = reply["clientId"]
+            self._lives[id] = _Life(attempt.name, now, self._home_of(id), now)
+        elif attempt.client_id in self._lives:
+            self._lives[attempt.client_id].heard_at = now
+
+    def failed(self, attempt: Attempt, fault: Lost | Denied) -> None:
+        """Note that it was refused, or that there was no answer."""
+        said = f"{_LOST}{fault}" if isinstance(fault, Lost) else str(fault)
+        self._failures.append(_Failure(attempt, self.now(), said, self._stands_by(attempt.door)))
+
+    # What it means
+
+    def violations(self, excuses: Excuses) -> list[str]:
+        """Return the answers that nothing excuses."""
+        return [*self._wrong(excuses)]
+
+    def _wrong(self, excuses: Excuses) -> Iterator[str]:
+        for failure in self._failures:
+            excuses.judges("answer")
+            if not self._may_be(failure, excuses):
+                attempt = failure.attempt
+                who = attempt.name or attempt.client_id or "somebody"
+                yield (
+                    f"S11: {who} was told {failure.said!r} at {failure.at:.3f} for "
+                    f"{attempt.channel}, asked at {attempt.asked_at:.3f}"
+                )
+
+    def _may_be(self, failure: _Failure, excuses: Excuses) -> bool:
+        code, text = failure.code, failure.said.rpartition(":")[2]
+        if text in _OF_CLIENTS:
+            return True
+        if code == "402":
+            return self._may_be_over(failure, excuses)
+        if code == "503" and failure.is_of_standby:
+            excuses.count("answer 503", "a standby")
+            return True
+        if code == "503":
+            return _is_of_trouble("answer 503", failure, excuses, harmless=HARMLESS)
+        if failure.said.startswith(_LOST) and not code:
+            return _is_of_trouble("answer lost", failure, excuses, harmless=_KEEP_CONNECTIONS)
+        return False
+
+    def _may_be_over(self, failure: _Failure, excuses: Excuses) -> bool:
+        """Return whether the session may have ended before it was refused so."""
+        attempt = failure.attempt
+        life = self._lives.get(attempt.client_id)
+        if life is None:
+            return False
+        what = "answer 402"
+        if any(life.since < claim for claim in self._claims[life.name]):
+            excuses.count(what, "another client has its name")
+        elif life.ended_at < failure.at:
+            excuses.count(what, "its client has ended it")
+        elif attempt.asked_at - life.heard_at > _SILENT_S:
+            excuses.count(what, "its client was silent")
+        elif not life.name and life.refused_at < failure.at:
+            excuses.count(what, "its client has refused a message")
+        elif life.name:
+            # It is stored.
+            return excuses.excuse(what, life.since, life.since + _STORED_S, harmless=HARMLESS)
+        else:
+            ends = KILLS if self.has_shards else None
+            return excuses.excuse(what, life.since, failure.at, harmless=HARMLESS, only=ends)
+        return True
+
+
+def _is_of_trouble(
+    what: str, failure: _Failure, excuses: Excuses, *, harmless: Collection[str]
+) -> bool:
+    return excuses.excuse(what, failure.attempt.asked_at, failure.at, harmless=harmless)

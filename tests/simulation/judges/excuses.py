@@ -1,0 +1,87 @@
+"""What went wrong when, and what that excuses: each excuse names its fault, and is counted."""
+
+from collections import Counter
+from collections.abc import Collection
+from math import inf
+from typing import NamedTuple
+
+# How long after a fault its effects may still show.
+HEALS_S = 15.0
+
+
+class Trouble(NamedTuple):
+    """Something that went wrong, from when until when its effects may show."""
+
+    fault: str
+    since: float
+    until: float = inf
+
+
+class Excuses:
+    """Knows all troubles of a world, and counts what they excuse."""
+
+    def __init__(self) -> None:
+        self._troubles: list[Trouble] = []
+        # How often each thing was judged, and how often a fault excused one that was not right.
+        self.judged: Counter[str] = Counter()
+        self.used: Counter[str] = Counter()
+
+    def add(self, fault: str, since: float, duration_s: float, *, heals_s: float = HEALS_S) -> None:
+        """Note something that goes wrong for some time."""
+        self._troubles.append(Trouble(fault, since, since + duration_s + heals_s))
+
+    def end(self, fault: str, now: float) -> None:
+        """Note that all that goes wrong by this name ends."""
+        until = now + HEALS_S
+        self._troubles[:] = [
+            each._replace(until=min(each.until, until)) if each.fault == fault else each
+            for each in self._troubles
+        ]
+
+    def judges(self, what: str) -> None:
+        """Count something that a judge looks at."""
+        self.judged[what] += 1
+
+    def count(self, what: str, reason: str) -> None:
+        """Count something that is excused for this reason."""
+        self.used[f"{what}: {reason}"] += 1
+
+    def excuse(
+        self,
+        what: str,
+        since: float,
+        until: float,
+        *,
+        harmless: Collection[str] = (),
+        only: Collection[str] | None = None,
+    ) -> bool:
+        """Return whether a fault between these times excuses something, which is counted then.
+
+        Args:
+            harmless: The faults that do not excuse it.
+            only: The faults that do, if not all others do.
+        """
+        fault = self.in_force(since, until, harmless=harmless, only=only)
+        if fault is not None:
+            self.count(what, fault)
+        return fault is not None
+
+    def in_force(
+        self,
+        since: float,
+        until: float,
+        *,
+        harmless: Collection[str] = (),
+        only: Collection[str] | None = None,
+    ) -> str | None:
+        """Return a fault whose effects may show between these times; None if all was calm."""
+        for fault, begin, end in self._troubles:
+            counts = fault not in harmless if only is None else fault in only
+            if counts and begin <= until and since <= end:
+                return fault
+        return None
+
+    def begin_again(self) -> None:
+        """Forget what was counted."""
+        self.judged.clear()
+        self.used.clear()

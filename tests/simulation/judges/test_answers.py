@@ -1,0 +1,101 @@
+"""Which answers are due, and which no fault excuses."""
+
+from typing import Any
+
+import pytest
+
+from tests.simulation.judges.answers import Answers
+from tests.simulation.judges.excuses import Excuses
+from tests.simulation.session import CONNECT, HANDSHAKE, Attempt
+from tests.simulation.talker import Denied, Lost
+
+SERVER: Any = object()
+GONE = "402::session_unknown"
+
+
+class Scene:
+    """A client that begins a session at 10, and is told something at 12."""
+
+    def __init__(self, name: str = "", *, has_shards: bool = True) -> None:
+        self.now = 10.0
+        self.name = name
+        self.excuses = Excuses()
+        self.answers = Answers(lambda: self.now, lambda _: SERVER, lambda door: door == "aside")
+        self.answers.has_shards = has_shards
+        self.answers.answered(self.asks(HANDSHAKE), {"clientId": "7"})
+        self.now = 12.0
+
+    def asks(self, channel: str = CONNECT, door: str = "first") -> Attempt:
+        attempt = Attempt(self.name, "" if channel == HANDSHAKE else "7", channel, door, self.now)
+        self.answers.begins(attempt)
+        return attempt
+
+    def hears(self, fault: str, door: str = "first") -> list[str]:
+        self.answers.failed(self.asks(door=door), Denied({"error": fault}))
+        return self.answers.violations(self.excuses)
+
+
+def test_a_living_session_is_never_unknown() -> None:
+    assert len(Scene().hears(GONE)) == 1
+
+
+@pytest.mark.parametrize(("fault", "is_excused"), [("kill_server", True), ("freeze_server", False)])
+def test_a_session_without_a_name_ends_with_its_server_and_not_while_that_is_away(
+    fault: str, is_excused: bool
+) -> None:
+    scene = Scene()
+    scene.excuses.add(fault, 11.0, 2.0)
+    assert (scene.hears(GONE) == []) is is_excused
+    assert scene.excuses.used == ({f"answer 402: {fault}": 1} if is_excused else {})
+
+
+def test_a_session_with_a_name_outlives_its_server() -> None:
+    scene = Scene("joe/1")
+    scene.now = 20.0
+    scene.answers.answered(scene.asks(), {})
+    scene.excuses.add("kill_server", 15.0, 2.0)
+    assert len(scene.hears(GONE)) == 1
+
+
+def test_a_session_that_another_client_has_claimed_is_over() -> None:
+    scene = Scene("joe/1")
+    scene.asks(HANDSHAKE)
+    assert scene.hears(GONE) == []
+
+
+def test_a_session_is_over_behind_a_long_silence() -> None:
+    scene = Scene()
+    scene.now = 25.0
+    assert scene.hears(GONE) == []
+
+
+@pytest.mark.parametrize("fault", ["kill_server", "part_from_store"])
+def test_no_fault_excuses_an_internal_error(fault: str) -> None:
+    scene = Scene()
+    scene.excuses.add(fault, 11.0, 2.0)
+    assert len(scene.hears("500::server_fault")) == 1
+    scene.answers.failed(scene.asks(), Lost("status 500"))
+    assert len(scene.answers.violations(scene.excuses)) == 2
+
+
+def test_a_server_is_unavailable_while_something_is_wrong_or_if_it_stands_by() -> None:
+    assert len(Scene().hears("503::store_unavailable")) == 1
+    assert Scene().hears("503::server_busy", door="aside") == []
+    scene = Scene()
+    scene.excuses.add("freeze_store", 11.0, 2.0)
+    assert scene.hears("503::store_unavailable") == []
+
+
+def test_a_restart_costs_no_answer_but_may_cost_a_connection() -> None:
+    scene = Scene()
+    scene.excuses.add("restart", 11.0, 0.0)
+    assert len(scene.hears("503::store_unavailable")) == 1
+    assert len(scene.hears(GONE)) == 2
+    scene.answers.failed(scene.asks(), Lost("ConnectionResetError"))
+    assert len(scene.answers.violations(scene.excuses)) == 2
+
+
+def test_no_answer_at_all_needs_an_excuse() -> None:
+    scene = Scene()
+    scene.answers.failed(scene.asks(), Lost("TimeoutError"))
+    assert len(scene.answers.violations(scene.excuses)) == 1
