@@ -24,7 +24,7 @@ class Contacts:
     """Notes when reads of logs began, and when all that they found was shown.
 
     Args:
-        clock: Nobody sets it, and it runs while this process does not.
+        clock: It is never set, and runs while this process does not.
     """
 
     def __init__(self, shards: Iterable[int], clock: Callable[[], float]) -> None:

@@ -36,7 +36,7 @@ class ShardHomes:
         number: The number of this shard.
         stamp: Returns an id that no other letter has.
         clock: Returns the time of the event loop, and `core_clock` the time of the core.
-        steady: A clock that nobody sets, and that runs while this process does not.
+        steady: A clock that is never set, and that runs while this process does not.
         wake: Lets the turn end with a flush of the log.
     """
 

@@ -52,7 +52,7 @@ class Member:
         number: The number of this shard.
         shards: Which shard has what.
         clock: Returns the time of the event loop, and `core_clock` the time of the core.
-        steady: A clock that nobody sets, and that runs while this process does not.
+        steady: A clock that is never set, and that runs while this process does not.
         may_speak: Returns whether no other process can have opened this shard. If one can, others
             may have gone on without this process, so it does not know all subscriptions.
         wake: Lets the turn end with `flush`.

@@ -17,6 +17,7 @@ from holdfast.delivery.messages.session_record import RecordUnreadable, SessionR
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import records
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.entry_order import line_up
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink, ignore_answer
 from holdfast.store.resp import Word
@@ -191,7 +192,7 @@ class Loading:
         for id in ids:
             mark, generation = known.get(id) or (Mark(id), 0)
             entries.append((mark, self._message(id, generation)))
-        entries.sort(key=_place)
+        line_up(entries)
         gone = own.keys() - set(ids)
         for id in gone - self._unreadable:
             self._remove("HDEL", self._keys.marks(record.key), id)
@@ -299,9 +300,3 @@ def _entries_of(
             yield int(id), records.unpack_entry(int(id), mark)
         except RecordUnreadable as error:
             log.error("an entry's mark in %s is unreadable: %s", receiver, error)
-
-
-def _place(entry: tuple[Mark, Message]) -> tuple[bool, int, int, int]:
-    mark, message = entry
-    position = mark.position or mark.seq
-    return (position == 0, position, -message.priority, mark.id)

@@ -123,7 +123,7 @@ TABLE: Final = (
             *_of("Message", "addressed channel expires_ms generation id is_direct is_durable"),
             *_of("Message", "is_initial is_late keeping life_ms linger_s priority properties"),
             *_of("Message", "sender"),
-            *_of("record", "_NoLetter"),
+            *_of("record", "Arrival _NoLetter"),
         ),
     ),
     Row(

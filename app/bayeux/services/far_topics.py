@@ -17,7 +17,7 @@ from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
 from holdfast.delivery.ports.other_shards import OthersPort
-from holdfast.delivery.topics.configured import Topic
+from holdfast.delivery.topics.configured import ErasureIds, Topic
 from holdfast.delivery.topics.decided_elsewhere import FarTopic
 
 # What the letters are called in the log.
@@ -223,12 +223,13 @@ class FarTopics:
         for waiter in self._waiters.pop(name, []):
             waiter.ended(True)
 
-    def erase(self, topic: Topic, erased_at: int, *, is_forced: bool) -> None:
+    def erase(self, topic: Topic, named: ErasureIds, *, is_forced: bool) -> None:
         name = topic.name
         waiters = self._waiters.pop(name, [])
         for waiter in waiters:
             waiter.waiting += len(self._tellers.shards) - 1
-        letter = to_json({"name": name, "erased_at": erased_at, "is_forced": is_forced})
+        letter = to_json({"name": name, "ids": named, "is_forced": is_forced})
+        erased_at = named.erased
         for shard in self._tellers.shards:
             self._erasing[name, shard] = erased_at
             answered = partial(
@@ -263,7 +264,7 @@ class FarTopics:
         self._life.erase_here(
             topic,
             is_forced=asked["is_forced"],
-            erased_at=asked["erased_at"],
+            named=ErasureIds(*asked["ids"]),
             now=now,
             done=partial(self._erased_here, letter),
         )

@@ -13,12 +13,13 @@ from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.letters.exempt import leave_no_letter
+from holdfast.delivery.messages.arrival_numbers import note_arrival
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestStep
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.publishes import Publish
 from holdfast.delivery.settling.undelivered import Undelivered
-from holdfast.delivery.topics.configured import Topic
+from holdfast.delivery.topics.configured import ErasureIds, Topic
 from holdfast.delivery.topics.counting import is_erased
 
 # How many sessions are looked at between two checks of the turn budget.
@@ -32,7 +33,7 @@ class Erasure:
     when it can bring them no more messages.
 
     Args:
-        erased_at: What the home of the channel calls the erasure; 0 if this is the home.
+        named: The ids that the home of the channel has given; None if this is the home.
         receivers: All receivers with queues, shared queues first, because these dispatch
             messages to sessions. A message that a session requeues before it was searched
             is discarded when it enters its shared queue.
@@ -44,7 +45,7 @@ class Erasure:
         receivers: Iterator[Session],
         *,
         is_forced: bool,
-        erased_at: int,
+        named: ErasureIds | None,
         channels: Channels,
         subscriptions: Subscriptions,
         hub: Hub[Session],
@@ -60,7 +61,7 @@ class Erasure:
         self._undelivered = undelivered
         self._topic = topic
         self._is_forced = is_forced
-        self._erased_at = erased_at
+        self._named = named
         # Sessions with matching patterns, which are notified when it ends.
         self._others: list[Session] = []
         # The receivers whose queues have not been searched yet.
@@ -83,11 +84,12 @@ class Erasure:
             if is_notified:
                 is_covered = session.subscription(name) is not None
                 (self._others if is_covered else unsubscribed).append(session)
+        named = self._named or ErasureIds(self._node.stamp(), self._node.stamp())
         # In the same step as their records, from which the subscription is already missing.
-        self._notify(unsubscribed, {"subscription": name})
+        self._notify(unsubscribed, {"subscription": name}, named.unsubscribed)
         if len(subscribers) > _MOST:
             return True
-        self._erase()
+        self._erase(named)
         if not (self._is_forced and self._topic.queued):
             return False
         self._step = self._discard
@@ -99,7 +101,7 @@ class Erasure:
         qos = qos_of_subscriptions(session).get(pattern or "")
         return session.terms is not None and (qos is None or qos.notify)
 
-    def _erase(self) -> None:
+    def _erase(self, named: ErasureIds) -> None:
         topic = self._topic
         channel = self._channels.named(topic.name)
         notified = set(self._others)
@@ -108,21 +110,22 @@ class Erasure:
             for session in self._hub.routes.receivers(channel)
             if session not in notified and self._notifies(session)
         ]
-        erased_at = self._erased_at or self._node.stamp()
         if self._is_forced:
-            topic.discards_before = erased_at
+            topic.discards_before = named.erased
         self._hub.histories.erase(topic.name)
-        topic.erase(erased_at, is_forced=self._is_forced)
-        self._notify(self._others, {})
+        topic.erase(named, is_forced=self._is_forced)
+        self._notify(self._others, {}, named.erased)
 
-    def _notify(self, sessions: Sequence[Session], fields: dict[str, str]) -> None:
+    def _notify(self, sessions: Sequence[Session], fields: dict[str, str], id: int) -> None:
         """Deliver the event that the topic was erased. Absent sessions get it later."""
         living = [session for session in sessions if not session.is_gone]
         if not living:
             return
         delivery = {"state": "ERASED", **fields}
         event = {"channel": self._topic.name, "data": None, "ext": {"delivery": delivery}}
-        message = Message(to_json(event), id=self._node.stamp(), channel=self._topic.name)
+        message = Message(to_json(event), id=id, channel=self._topic.name)
+        if self._named is not None:
+            note_arrival(message, self._node.stamp())
         # The event is of momentary interest, and no subscription matches it any longer.
         leave_no_letter(message)
         message.is_direct = True

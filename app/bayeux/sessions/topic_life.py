@@ -15,7 +15,7 @@ from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.settling.undelivered import Undelivered
-from holdfast.delivery.topics.configured import ORDINARY_CONFIG, Topic, TopicRecord
+from holdfast.delivery.topics.configured import ORDINARY_CONFIG, ErasureIds, Topic, TopicRecord
 from holdfast.delivery.topics.counting import count_for
 
 # What callers hear if another shard has not said that it has erased a topic.
@@ -175,19 +175,25 @@ class TopicLife:
                 self.everywhere.has_ended(name)
 
     def erase_here(
-        self, topic: Topic, *, is_forced: bool, erased_at: int, now: float, done: Callable[[], None]
+        self,
+        topic: Topic,
+        *,
+        is_forced: bool,
+        named: ErasureIds,
+        now: float,
+        done: Callable[[], None],
     ) -> None:
         """Erase a topic in this shard, because its home has erased it. Then call `done`."""
-        work = self._erasure(topic, is_forced=is_forced, erased_at=erased_at)
+        work = self._erasure(topic, is_forced=is_forced, named=named)
         self._state.backlog.begin(SerialWork([work], done).go_on, now)
 
-    def _erasure(self, topic: Topic, *, is_forced: bool, erased_at: int = 0) -> Work:
+    def _erasure(self, topic: Topic, *, is_forced: bool, named: ErasureIds | None = None) -> Work:
         state = self._state
         erasure = Erasure(
             topic,
             self._receivers(),
             is_forced=is_forced,
-            erased_at=erased_at,
+            named=named,
             channels=state.channels,
             subscriptions=state.subscriptions,
             hub=state.hub,

@@ -57,7 +57,7 @@ class HomesPort(Protocol):
         ...
 
     def steady_s(self) -> float:
-        """Return the seconds of a clock that nobody sets, and that never stands still."""
+        """Return the seconds of a clock that is never set and never stands still."""
         ...
 
     def heard_at(self, shard: int, /) -> float:

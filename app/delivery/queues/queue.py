@@ -8,6 +8,7 @@ from typing import Final
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.basics.node import shard_of
 from holdfast.delivery.basics.steps import Reason
+from holdfast.delivery.messages.arrival_numbers import arrival_of
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.former_attempts import former_of, mark_redelivered
@@ -35,8 +36,13 @@ def _precedence(message: Message) -> int:
     return -message.priority
 
 
-def rightful_place(message: Message) -> tuple[int, int]:
+def _by_id(message: Message) -> tuple[int, int]:
     return -message.priority, message.id
+
+
+def rightful_place(message: Message) -> tuple[int, int]:
+    number = None if message.records is None else arrival_of(message)
+    return -message.priority, message.id if number is None else number
 
 
 class CallbackQueue(InFlight):
@@ -117,15 +123,20 @@ class CallbackQueue(InFlight):
         return size <= self._most_bytes
 
     def insert(self, message: Message) -> None:
-        """Add a message from another queue in the order of priority and id. There is room."""
+        """Add a message from another queue where its priority and id place it. There is room."""
+        # Most arrive in order, thousands of them when a session ends.
+        last = self.new[-1] if self.new else None
+        self.append(message)
+        if last is not None and rightful_place(message) < rightful_place(last):
+            del self.new[-1]
+            insort(self.new, message, key=rightful_place)
+
+    def append(self, message: Message) -> None:
+        """Add a waiting message behind all others. There is room."""
         self.count += 1
         self.size += len(message.wire)
         self.is_mixed = True
-        # Most arrive in order, thousands of them when a session ends.
-        if self.new and rightful_place(message) < rightful_place(self.new[-1]):
-            insort(self.new, message, key=rightful_place)
-        else:
-            self.new.append(message)
+        self.new.append(message)
         if message.expires_ms:
             self.track_lifetime(message)
         if former_of(message) is not None:
@@ -170,12 +181,12 @@ class CallbackQueue(InFlight):
         Messages of different shards are in the order of their arrival: their clocks are not the
         same, so that their ids say nothing about each other.
         """
-        rightful, shard = rightful_place(message), shard_of(message.id)
+        rightful, shard = _by_id(message), shard_of(message.id)
         if self._has_one_clock:
-            return bisect_right(self.new, rightful, key=rightful_place)
+            return bisect_right(self.new, rightful, key=_by_id)
         for place, other in enumerate(self.new):
             is_comparable = other.priority < message.priority or shard_of(other.id) == shard
-            if is_comparable and rightful_place(other) > rightful:
+            if is_comparable and _by_id(other) > rightful:
                 return place
         return len(self.new)
 

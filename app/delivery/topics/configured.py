@@ -7,7 +7,7 @@ if a publish configured it.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from holdfast.delivery.basics.sorted_names import SortedNames
 from holdfast.delivery.basics.timers import Timed
@@ -43,6 +43,14 @@ class TopicRecord:
     is_erased: bool = False
 
 
+class ErasureIds(NamedTuple):
+    """The ids of the events of one erasure. Its home gives them to all shards."""
+
+    # For the sessions whose subscriptions ended with it, and for all others that hear of it.
+    unsubscribed: int
+    erased: int
+
+
 class ElsewherePort(Protocol):
     """The other shards, as topics see them."""
 
@@ -58,7 +66,7 @@ class ElsewherePort(Protocol):
         """Return how many exact subscriptions the others have told."""
         ...
 
-    def erase(self, topic: "Topic", erased_at: int, /, *, is_forced: bool) -> None:
+    def erase(self, topic: "Topic", named: ErasureIds, /, *, is_forced: bool) -> None:
         """Let the others erase the topic, behind all its messages so far."""
         ...
 
@@ -175,11 +183,11 @@ class Topic(Timed):
         if not self.kept:
             self.advance(TopicInput.RELEASED)
 
-    def erase(self, erased_at: int, *, is_forced: bool) -> None:
+    def erase(self, named: ErasureIds, *, is_forced: bool) -> None:
         """Record that the topic was erased. Its subscriptions and its history are gone already."""
         elsewhere = self.topics.elsewhere
         if elsewhere is not None:
-            elsewhere.erase(self, erased_at, is_forced=is_forced)
+            elsewhere.erase(self, named, is_forced=is_forced)
         if self.state is not TopicState.DEAD:
             self.is_configured = self.is_subscribed = False
             self.advance(TopicInput.ERASED)

@@ -6,7 +6,7 @@ home. Their counts have no effect on a state here.
 
 from typing import Protocol
 
-from holdfast.delivery.topics.configured import ORDINARY_CONFIG, Topic, Topics
+from holdfast.delivery.topics.configured import ORDINARY_CONFIG, ErasureIds, Topic, Topics
 from holdfast.delivery.topics.states import TopicInput
 
 
@@ -55,6 +55,6 @@ class FarTopic(Topic):
     def forget(self) -> None:
         """Do nothing, either."""
 
-    def erase(self, erased_at: int, *, is_forced: bool) -> None:
-        self.erased_at = erased_at
+    def erase(self, named: ErasureIds, *, is_forced: bool) -> None:
+        self.erased_at = named.erased
         self._counts.erased(self)

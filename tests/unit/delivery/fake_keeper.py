@@ -17,6 +17,7 @@ from holdfast.delivery.messages.session_record import Recorded, SessionRecord
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.configured import TopicRecord
+from holdfast.store.entry_order import line_up
 from holdfast.store.records import pack_message, unpack_message
 
 if TYPE_CHECKING:
@@ -197,16 +198,9 @@ class FakeKeeper:
     def waiting(self, receiver: str) -> list[tuple[Mark, Message]]:
         """A queue in the order in which it is to be restored."""
         marks = self.queues.get(receiver, {}).values()
-        ordered = sorted(
-            marks,
-            key=lambda mark: (
-                not mark.position,
-                mark.position,
-                -self.bodies[mark.id].priority,
-                mark.id,
-            ),
-        )
-        return [(mark, self.bodies[mark.id]) for mark in ordered]
+        found = [(mark, self.bodies[mark.id]) for mark in marks]
+        line_up(found)
+        return found
 
     def load(self, without_session: Callable[[str, Sequence[Message]], None]) -> Iterator[Found]:
         """What the next server finds: all sessions, and then the queues that have none."""

@@ -97,7 +97,8 @@ class Shard:
             **options,
         )
         self.server: Server = self._served()
-        self.server._stamps = stamps
+        # The last three digits say which shard has given an id.
+        self.server._stamps = (stamp + number for stamp in stamps)
         self.places: dict[int, int] = {}
         # By shard whose log was read to its end, up to which cursor all its messages were in there.
         self.complete: dict[int, int] = {}

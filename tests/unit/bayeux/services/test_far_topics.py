@@ -243,6 +243,40 @@ def test_what_is_published_behind_an_erasure_begins_a_new_topic(world: World) ->
     assert [each["data"] for each in events(dan)] == [1, None, 2]
 
 
+@pytest.mark.parametrize("pattern", [TOPIC, "/home/*"])
+def test_an_erasure_has_one_id_for_the_sessions_of_all_shards(world: World, pattern: str) -> None:
+    clients = [named(world, name) for name in ("ann/1", "bob/1", "carl/1")]
+    for client in clients:
+        client.subscribe(pattern)
+    say(world, 1)
+    assert ask(world, world.client(0), erase=TOPIC)["successful"]
+    settled(world)
+    found = [events(each)[-1] for each in clients]
+    assert [each["data"] for each in found] == [None, None, None]
+    ids = {each["ext"]["delivery"]["id"] for each in found}
+    assert len(ids) == 1
+    assert int(ids.pop().rpartition("-")[2]) % 1000 == HOME
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_an_erasure_stays_behind_what_came_before_when_a_queue_is_loaded(
+    world: World, is_behind: bool
+) -> None:
+    carl = named(world, "carl/1")
+    carl.subscribe("/home/*")
+    carl.subscribe(TOPIC)
+    home, far = world.shards[HOME].server, world.shards[world.home_of("carl")]
+    # Its messages so far have later ids than those that follow.
+    say(world, 1)
+    (home if is_behind else far.server).set_clock_back(3600.0)
+    assert ask(world, world.client(0), erase=TOPIC)["successful"]
+    say(world, 2)
+    settled(world)
+    far.kill()
+    carl = named(world, "carl/1")
+    assert [each["data"] for each in events(carl)] == [1, None, 2]
+
+
 def test_what_a_shard_told_before_an_erasure_holds_no_more(world: World) -> None:
     carl = named(world, "carl/1")
     carl.subscribe(TOPIC)

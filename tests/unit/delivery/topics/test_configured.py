@@ -13,7 +13,7 @@ from hypothesis.stateful import (
 )
 
 from holdfast.delivery.messages.message import Message, release
-from holdfast.delivery.topics.configured import ORDINARY_CONFIG, TopicConfig, Topics
+from holdfast.delivery.topics.configured import ORDINARY_CONFIG, ErasureIds, TopicConfig, Topics
 from holdfast.delivery.topics.counting import count_for, topic_of
 from holdfast.delivery.topics.sender_quota import SenderQuota
 from holdfast.delivery.topics.states import TopicState, state_of
@@ -127,7 +127,7 @@ class TopicsMachine(RuleBasedStateMachine):
         for _ in naive.history:
             topic.forget()
         if topic.state is not TopicState.DEAD:
-            topic.erase(1, is_forced=False)
+            topic.erase(ErasureIds(1, 2), is_forced=False)
         if is_forced:
             waiting = self.waiting(name)
             for place, queue in enumerate(self.queues):
@@ -264,7 +264,7 @@ def test_an_erased_topic_takes_the_config_of_the_next_publish() -> None:
     known = topics()
     topic = known.configure(known.draft("/a", ORDINARY_CONFIG))
     topic.refer(1)
-    topic.erase(1, is_forced=False)
+    topic.erase(ErasureIds(1, 2), is_forced=False)
     known.configure(known.draft("/a", KEEPS_FOR_EVER))
     assert topic.config is KEEPS_FOR_EVER
 
