@@ -1,9 +1,11 @@
 """What a failover of an external store may lose, and whether it takes too long."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from holdfast.store.primary import Primary
+from holdfast.store.primary import Primary, SentinelsView
 from holdfast.store.resp import RespConnection, Unusable, Word
 from holdfast.units import counted
 
@@ -13,16 +15,21 @@ _SETTINGS = ("min-replicas-to-write", "cluster-node-timeout")
 # publishers wait.
 _LONGEST_MS = 3000
 _ADVISED_MS = 2000
+# A replica answers its primary every second.
+_LAG = re.compile(r"\blag=(\d+)")
+_LONGEST_LAG_S = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What surrounds the store's primary. None stands for what it does not show."""
 
+    # Those that answer it.
     replicas: int
+    is_in_cluster: bool = False
     # How long others let it be silent before a replica takes its place.
     node_timeout_ms: int | None = None
-    down_after_ms: int | None = None
+    sentinels: SentinelsView | None = None
     # With fewer replicas, it accepts no writes.
     min_replicas: int | None = None
 
@@ -43,13 +50,26 @@ def risks_of(found: Surroundings, durability: str) -> list[str]:
             "primary confirmed last, or after it was frozen or cut off. Only durability replicas:n "
             "prevents this"
         )
-        if found.down_after_ms is not None and found.min_replicas == 0:
+        if found.sentinels is not None and found.min_replicas == 0:
             said.append(
                 "min-replicas-to-write is 0: a primary that is cut off from its Sentinels goes on "
                 "accepting messages, which are lost when it returns. Set it to 1"
             )
+    if found.replicas and found.sentinels is None and not found.is_in_cluster:
+        said.append(
+            "the store has replicas, and nothing tells this server when one of them takes the "
+            "primary's place: a server that is cut off with the former primary may go on beside "
+            "another one. Use Sentinels or a cluster, and name them in redis"
+        )
+    if found.sentinels is not None and 2 * found.sentinels.named <= found.sentinels.all:
+        said.append(
+            f"redis names {found.sentinels.named} of {found.sentinels.all} Sentinels: name all of"
+            " them, because the server serves without an answer of a replica only if most say that "
+            "none has taken the primary's place"
+        )
     said += _slow("cluster-node-timeout", found.node_timeout_ms)
-    said += _slow("down-after-milliseconds", found.down_after_ms)
+    if found.sentinels is not None:
+        said += _slow("down-after-milliseconds", found.sentinels.down_after_ms)
     return said
 
 
@@ -75,12 +95,22 @@ async def failover_risks(primary: Primary, durability: str) -> list[str]:
         wire.abort("asked")
     node_timeout = config.get("cluster-node-timeout") if wire.is_in_cluster else None
     found = Surroundings(
-        replicas=int(replication.get("connected_slaves", 0)),
+        replicas=_answering(replication),
+        is_in_cluster=wire.is_in_cluster,
         node_timeout_ms=_number(node_timeout),
-        down_after_ms=await primary.down_after_ms(_TIMEOUT_S),
+        sentinels=await primary.sentinels_view(_TIMEOUT_S),
         min_replicas=_number(config.get("min-replicas-to-write")),
     )
     return risks_of(found, durability)
+
+
+def _answering(replication: Mapping[str, str]) -> int:
+    """Return how many replicas have answered lately. One that is gone may be listed for long."""
+    count = int(replication.get("connected_slaves", 0))
+    about = (replication.get(f"slave{each}", "") for each in range(count))
+    lags = [int(found[1]) for text in about if (found := _LAG.search(text))]
+    # Not every service that behaves like Redis says it.
+    return sum(lag <= _LONGEST_LAG_S for lag in lags) if lags else count
 
 
 def _number(text: str | None) -> int | None:

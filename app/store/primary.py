@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from holdfast.store.address import Address
 from holdfast.store.reply_errors import StoreElsewhere
@@ -33,6 +33,16 @@ _SHORT_S = 0.5
 _GROWTH = 0.25
 # How long a call waits before it is sent again to servers between which its keys move.
 MOVING_S = 0.05
+
+
+class SentinelsView(NamedTuple):
+    """What Sentinels know of the store, and how many there are."""
+
+    # How long they let it be silent.
+    down_after_ms: int
+    all: int
+    # How many of them the URL names.
+    named: int
 
 
 class Primary:
@@ -93,17 +103,44 @@ class Primary:
                 log.debug("%s does not say where the store is: %s", door, error)
         return False
 
-    async def down_after_ms(self, timeout_s: float) -> int | None:
-        """Return how long Sentinels let the store be silent; None if there are none."""
+    @property
+    def has_sentinels(self) -> bool:
+        """Whether Sentinels say where the store is."""
+        return self._url.kind is Kind.SENTINEL
+
+    async def is_named_by_most(self, server: Address, timeout_s: float) -> bool:
+        """Ask all Sentinels at once. Returns whether most of them name this server, and no other.
+
+        The one that lets a replica take its place knows that before the others.
+        """
+        doors = self._url.doors
+        asked = (_in_time(self._named_by(door), timeout_s) for door in doors)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        for door, each in zip(doors, answers, strict=True):
+            if isinstance(each, Unusable):
+                log.debug("the Sentinel at %s does not answer: %s", door, each)
+            elif isinstance(each, BaseException):
+                raise each
+            elif each != server:
+                return False
+        return 2 * answers.count(server) > len(doors)
+
+    async def sentinels_view(self, timeout_s: float) -> SentinelsView | None:
+        """Return what Sentinels know of the store; None if there are none."""
         if self._url.kind is not Kind.SENTINEL:
             return None
         for door in self._doors:
             try:
-                known = await _in_time(self._ask_sentinel(door, "MASTER"), timeout_s)
+                found = await _in_time(self._ask_sentinel(door, "MASTER"), timeout_s)
             except Unusable as error:
                 log.debug("the Sentinel at %s does not answer: %s", door, error)
                 continue
-            return int(cast("dict[bytes, bytes]", known)[b"down-after-milliseconds"])
+            known = cast("dict[bytes, bytes]", found)
+            return SentinelsView(
+                down_after_ms=int(known[b"down-after-milliseconds"]),
+                all=1 + int(known.get(b"num-other-sentinels", 0)),
+                named=len(self._url.doors),
+            )
         return None
 
     def moved(self, error: StoreElsewhere) -> None:

@@ -10,6 +10,7 @@ from holdfast.store.primary import MOVING_S, Primary
 from holdfast.store.resp import Redirected, RespConnection, Unusable, Word
 from holdfast.store.script import Script
 
+_Run = Callable[[RespConnection, Sequence[Sequence[Word]]], Awaitable[list[object]]]
 _TIMEOUT_S = 5.0
 _SILENT = "it does not answer"
 
@@ -31,6 +32,11 @@ class Reader:
         """Whether the next query goes out at once."""
         return self._wire is not None and not self._wire.lost.done()
 
+    @property
+    def connection(self) -> object:
+        """What tells the connection from an earlier one."""
+        return self._wire
+
     async def ask(self, *command: Word) -> Any:  # noqa: ANN401 - whatever the command answers
         """Run a command and return the answer."""
         [answer] = await self.ask_all(command)
@@ -42,13 +48,35 @@ class Reader:
 
     async def ask_all(self, *commands: Sequence[Word]) -> list[Any]:
         """Run commands, sent together, and return their answers."""
+        return await self._in_turn(commands, RespConnection.ask)
+
+    async def _in_turn(self, commands: Sequence[Sequence[Word]], run: _Run) -> list[Any]:
         try:
             async with asyncio.timeout(_TIMEOUT_S), self._turn:
-                return await self._answers(commands)
+                return await self._answers(commands, run)
         except Unusable as error:
             raise _unavailable(error) from error
         except TimeoutError as error:
             raise _unavailable(_SILENT) from error
+
+    async def attempt(self, *commands: Sequence[Word]) -> list[Any]:
+        """Run commands, sent together. Those that the store refuses are answered by exceptions."""
+        return await self._in_turn(commands, RespConnection.attempt)
+
+    async def is_named_by_sentinels(self, timeout_s: float) -> bool:
+        """Return whether most Sentinels name the server that has answered."""
+        wire = self._wire
+        return wire is not None and await self._primary.is_named_by_most(wire.address, timeout_s)
+
+    @property
+    def has_sentinels(self) -> bool:
+        """Whether Sentinels say where the store is."""
+        return self._primary.has_sentinels
+
+    @property
+    def is_in_cluster(self) -> bool:
+        """Whether the server that has answered is a node of a cluster."""
+        return self._wire is not None and self._wire.is_in_cluster
 
     async def lend(self, use: Callable[[RespConnection], Awaitable[None]]) -> None:
         """Let `use` have the connection, and return when it does. It sees to its time limits.
@@ -68,12 +96,12 @@ class Reader:
         except TimeoutError as error:
             raise _unavailable(_SILENT) from error
 
-    async def _answers(self, commands: Sequence[Sequence[Word]]) -> list[object]:
+    async def _answers(self, commands: Sequence[Sequence[Word]], run: _Run) -> list[object]:
         while True:
             wire = await self._connected()
             try:
                 with self._closing():
-                    return await wire.ask(commands)
+                    return await run(wire, commands)
             except Redirected:
                 await asyncio.sleep(MOVING_S)
 

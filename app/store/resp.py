@@ -184,6 +184,19 @@ class RespConnection:
         _check_all(replies)
         return replies
 
+    async def attempt(self, commands: Sequence[Sequence[Word]]) -> list[object]:
+        """Run commands as `ask` does, some of which may fail: their replies are exceptions.
+
+        Those that the store may carry out later, or elsewhere, fail all.
+        """
+        replies = await self.replies(b"".join(map(pack, commands)), len(commands))
+        found = [error_of(each) if isinstance(each, ReplyError) else each for each in replies]
+        is_passing = (StoreBusy, StoreElsewhere)
+        _check_all(
+            each for each, made in zip(replies, found, strict=True) if isinstance(made, is_passing)
+        )
+        return found
+
     async def replies(self, data: bytes, count: int) -> list[object]:
         """Send packed commands before there is a listener. Returns the replies, errors too."""
         replies: list[object] = []

@@ -146,7 +146,7 @@ def test_the_risks_of_a_failover_are_reported_but_are_no_faults(home: Path) -> N
         replica.follow(store)
         code, seen = checks(redis=store.url)
     assert (code, seen["failover"][0]) == (0, None)
-    assert "Only durability replicas:n" in seen["failover"][1]
+    assert "Use Sentinels or a cluster" in seen["failover"][1]
 
 
 def test_few_open_files_and_missing_tools_are_reported_but_are_no_faults(

@@ -9,13 +9,14 @@ import pytest
 
 from bench.processes import reserved_port
 from holdfast.store import lease_keeper
-from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import SPEAK_S, Lease
 from holdfast.store.lease_keeper import LeaseKeeper
 from holdfast.store.reader import Reader
+from holdfast.store.reply_errors import StoreRefused
 from holdfast.web.tasks import cancel
 from tests.store.caller import until
+from tests.store.cluster import until as until_now
 from tests.store.servers import ValkeyServer, primary_at
 
 KEYS = RedisKeys("holdfast")
@@ -191,68 +192,172 @@ async def test_a_primary_must_have_each_raise_confirmed_by_a_replica() -> None:
             await holder.speaks()
 
 
-class Failover(Reader):
-    """A store with a replica, until the connection is lost. The next one has none."""
+class Played(Reader):
+    """A store that answers as a test says, and those who decide which server is the primary."""
 
-    def __init__(self) -> None:
-        self.connections = 0
-        self._has_replica = True
-        self.heard: list[str] = []
-
-    @property
-    def is_connected(self) -> bool:
-        return bool(self.connections)
-
-    def fail_over(self) -> None:
-        self.connections, self._has_replica = 0, False
-        self.heard.clear()
-
-    async def ask_all(self, *commands: Sequence[Any]) -> list[Any]:
-        await asyncio.sleep(0)
-        self.connections = 1
-        self.heard += [str(command[0]) for command in commands]
-        answers = {"EVAL": EPOCH.encode(), "ROLE": [b"master", 0, [1] * self._has_replica]}
-        return [answers.get(str(command[0]), 1) for command in commands]
-
-    def close(self) -> None:
-        pass
-
-
-async def test_the_first_raise_after_a_failover_waits_for_no_replica() -> None:
-    store = Failover()
-    async with holding(store) as holder:
-        await holder.speaks()
-        await until(lambda: store.heard.count("WAIT") > 1)
-        store.fail_over()
-        await until(lambda: len(store.heard) > 2)
-        assert "WAIT" not in store.heard
-
-
-class FullDisk(Reader):
-    """A store that cannot write, which another server may have opened before."""
-
-    def __init__(self, epoch: bytes) -> None:
-        self._epoch = epoch
+    def __init__(self, **about: Any) -> None:
+        # The epoch that it has, how many replicas it lists, and whether they answer.
+        self.epoch: str = about.pop("epoch", EPOCH)
+        self.replicas: int = about.pop("replicas", 1)
+        self.answer: bool = about.pop("answer", True)
+        # Why it changes nothing now.
+        self.refusal: str = about.pop("refusal", "")
+        # Whether most Sentinels name this server, if there are any.
+        self.named: bool | None = about.pop("named", None)
+        self.cluster: bool = about.pop("cluster", False)
+        self.number = 0
+        # What replicas must confirm is new since they answered last.
+        self._is_changed = False
+        assert not about
 
     is_connected = True
 
-    async def ask_all(self, *commands: Sequence[Any]) -> list[Any]:
-        if commands[0][0] == "HGET":
-            return [self._epoch]
-        raise StoreUnavailable("the store cannot be read: MISCONF Errors writing to the AOF file")
+    @property
+    def connection(self) -> object:
+        return self.number
+
+    @property
+    def has_sentinels(self) -> bool:
+        return self.named is not None
+
+    @property
+    def is_in_cluster(self) -> bool:
+        return self.cluster
+
+    async def is_named_by_sentinels(self, timeout_s: float) -> bool:
+        return bool(self.named)
+
+    async def attempt(self, *commands: Sequence[Any]) -> list[Any]:
+        await asyncio.sleep(0)
+        return [self._answer(*map(str, command)) for command in commands]
+
+    def _answer(self, name: str, *_: str) -> Any:
+        match name:
+            case "EVAL" if self.refusal:
+                return StoreRefused(self.refusal)
+            case "EVAL" | "HGET":
+                self._is_changed |= name == "EVAL"
+                return self.epoch.encode()
+            case "PUBLISH":
+                self._is_changed |= not self.cluster
+                return 0
+            case "ROLE":
+                return [b"master", 0, [b"replica"] * self.replicas]
+            case "WAIT":
+                confirmed = self.replicas * (self.answer or not self._is_changed)
+                self._is_changed = False
+                return confirmed
+            case _:
+                raise AssertionError(name)
 
     def close(self) -> None:
         pass
 
 
-@pytest.mark.parametrize("epoch", [EPOCH, "7-2"])
-async def test_a_store_that_cannot_write_confirms_the_epoch_that_it_has(epoch: str) -> None:
-    async with holding(FullDisk(epoch.encode())) as holder:
-        if epoch == EPOCH:
+async def speaks(store: Played) -> bool:
+    """Whether the holder of the lease speaks after some raises."""
+    async with holding(store) as holder:
+        for _ in range(10):
+            await asyncio.sleep(0.01)
+            if holder.lease.may_speak():
+                return True
+    return False
+
+
+FULL = "MISCONF Errors writing to the AOF file: No space left on device"
+TOO_FEW = "NOREPLICAS Not enough good replicas to write."
+
+
+@pytest.mark.parametrize("refusal", ["", FULL])
+@pytest.mark.parametrize("place", [{}, {"named": True}, {"cluster": True}])
+async def test_a_raise_counts_that_a_replica_has_confirmed(
+    refusal: str, place: dict[str, Any]
+) -> None:
+    assert await speaks(Played(refusal=refusal, **place))
+
+
+@pytest.mark.parametrize("refusal", ["", FULL])
+async def test_replicas_must_confirm_something_new(refusal: str) -> None:
+    assert not await speaks(Played(refusal=refusal, answer=False))
+
+
+@pytest.mark.parametrize("refusal", ["", FULL, TOO_FEW])
+@pytest.mark.parametrize("replicas", [0, 1])
+async def test_without_a_replica_that_answers_most_sentinels_must_name_the_primary(
+    refusal: str, replicas: int
+) -> None:
+    about = {"refusal": refusal, "replicas": replicas, "answer": False}
+    assert await speaks(Played(named=True, **about))
+    assert not await speaks(Played(named=False, **about))
+
+
+@pytest.mark.parametrize("refusal", ["", FULL, TOO_FEW])
+@pytest.mark.parametrize("replicas", [0, 1])
+async def test_a_node_of_a_cluster_is_not_believed_before_its_second_answer(
+    refusal: str, replicas: int
+) -> None:
+    store = Played(cluster=True, refusal=refusal, replicas=replicas, answer=False)
+    assert await speaks(store)
+    attempt = store.attempt
+
+    async def reconnected(*commands: Sequence[Any]) -> list[Any]:
+        store.number += 1
+        return await attempt(*commands)
+
+    store.attempt = reconnected  # type: ignore[method-assign] # for this test
+    assert not await speaks(store)
+
+
+@pytest.mark.parametrize("place", [{"named": True}, {"cluster": True}, {}])
+async def test_a_replica_that_ends_or_takes_over_leaves_no_silence(place: dict[str, Any]) -> None:
+    store = Played(**place)
+    async with holding(store) as holder:
+        await holder.speaks()
+        store.replicas, store.number = 0, 1
+        assert not holder.wait(SPEAK_S + 0.2)
+        await holder.speaks()
+
+
+async def test_behind_neither_a_primary_counts_that_has_no_replicas() -> None:
+    assert await speaks(Played(replicas=0))
+    assert await speaks(Played(replicas=0, refusal=TOO_FEW))
+
+
+async def test_a_store_that_cannot_write_reports_another_epoch() -> None:
+    async with holding(Played(epoch="7-2", refusal=FULL)) as holder:
+        await until(lambda: bool(holder.refusals))
+        assert not holder.lease.may_speak()
+
+
+async def test_a_primary_with_a_full_disk_must_have_a_replica_that_answers() -> None:
+    with (
+        reserved_port() as port,
+        ValkeyServer(port=str(port), **{"repl-diskless-sync-delay": "0"}) as primary,
+        ValkeyServer() as replica,
+    ):
+        primary.ask("HSET", KEYS.meta, "epoch", EPOCH)
+        replica.follow(primary)
+        fill_disk(primary)
+        async with holding(reader(primary)) as holder:
             await holder.speaks()
-        else:
-            await until(lambda: bool(holder.refusals))
+            replica.freeze()
+            await asyncio.sleep(0.3)
+            assert not holder.wait(SPEAK_S + 0.2)
+            await asyncio.sleep(0.3)
             assert not holder.lease.may_speak()
+            replica.thaw()
+            await holder.speaks()
+        assert not raised(primary)
+
+
+def fill_disk(server: ValkeyServer) -> None:
+    """Let it refuse all writes: where its file should be is something else."""
+    file = server.directory / "dump.rdb"
+    file.unlink(missing_ok=True)
+    file.mkdir()
+    server.set(save="3600 1", stop_writes_on_bgsave_error="yes")
+    server.ask("BGSAVE")
+    until_now(lambda: server.ask("INFO", "persistence")["rdb_last_bgsave_status"] == "err")
 
 
 async def test_a_user_who_may_not_ask_for_replicas_has_a_lease_without(store: ValkeyServer) -> None:

@@ -1,5 +1,6 @@
 """A store behind three real Sentinels, and its failovers."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -12,10 +13,13 @@ from holdfast.store import replicas
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.failover_risks import failover_risks
 from holdfast.store.keys import RedisKeys
+from holdfast.store.lease import SPEAK_S
+from holdfast.store.reader import Reader
 from tests.store.caller import Caller, calling
 from tests.store.sentinels import DOWN_AFTER_MS, SERVICE, Trio, trio
 from tests.store.servers import TAG, ValkeyServer, primary_at
 from tests.store.store_process import ids
+from tests.store.test_lease_keeper import EPOCH, KEYS, holding
 from tests.store.traffic import assert_kept, lost_by_failover, publishing, traffic
 
 pytestmark = pytest.mark.slow
@@ -71,6 +75,28 @@ async def test_the_risks_of_a_failover_are_read_from_servers_and_sentinels(
     assert slow.startswith("down-after-milliseconds is 5000:")
     for each in sentinels.sentinels:
         each.ask("SENTINEL", "SET", SERVICE, "down-after-milliseconds", DOWN_AFTER_MS)
+
+
+async def test_without_a_replica_the_lease_is_raised_as_long_as_most_sentinels_name_the_primary(
+    sentinels: Trio,
+) -> None:
+    primary = sentinels.primary
+    [replica] = [each for each in sentinels.servers.values() if each is not primary]
+    primary.ask("HSET", KEYS.meta, "epoch", EPOCH)
+    async with holding(Reader(primary_at(sentinels.url))) as holder:
+        await holder.speaks()
+        replica.kill()
+        # With the one that is left, nobody can let a replica take the primary's place.
+        for each in sentinels.sentinels[1:]:
+            each.freeze()
+        assert not holder.wait(SPEAK_S + 0.2)
+        await asyncio.sleep(1.0)
+        assert not holder.lease.may_speak()
+        sentinels.sentinels[1].thaw()
+        await holder.speaks()
+        sentinels.sentinels[2].thaw()
+    replica.start()
+    sentinels.rejoin(replica)
 
 
 async def test_the_pipeline_reads_a_journal_behind_sentinels(sentinels: Trio) -> None:

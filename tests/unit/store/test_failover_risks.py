@@ -1,10 +1,19 @@
 """What a start and `holdfast doctor` say about failovers."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from holdfast.store.failover_risks import Surroundings, risks_of
+from holdfast.store.primary import SentinelsView
 
 ALONE = Surroundings(0)
+IN_CLUSTER = Surroundings(1, is_in_cluster=True)
+
+
+def behind_sentinels(*, down_after_ms: int = 2000, count: int = 3, named: int = 3) -> Surroundings:
+    return Surroundings(1, sentinels=SentinelsView(down_after_ms, count, named), min_replicas=1)
 
 
 @pytest.mark.parametrize("durability", ["memory", "everysec", "always"])
@@ -14,29 +23,51 @@ def test_a_server_without_replicas_has_no_failover(durability: str) -> None:
 
 @pytest.mark.parametrize(("durability", "count"), [("memory", 0), ("everysec", 1), ("always", 1)])
 def test_a_failover_may_lose_what_only_the_primary_has(durability: str, count: int) -> None:
-    said = risks_of(Surroundings(1), durability)
+    said = risks_of(IN_CLUSTER, durability)
     assert len(said) == count
     assert all("Only durability replicas:n" in each for each in said)
 
 
 def test_messages_that_replicas_confirm_are_safe_if_there_are_enough() -> None:
-    assert risks_of(Surroundings(2), "replicas:2") == []
-    [said] = risks_of(Surroundings(1), "replicas:2")
+    assert risks_of(replace(IN_CLUSTER, replicas=2), "replicas:2") == []
+    [said] = risks_of(IN_CLUSTER, "replicas:2")
     assert "the store has 1 replica:" in said
 
 
-@pytest.mark.parametrize("name", ["node_timeout_ms", "down_after_ms"])
-def test_a_failover_must_begin_before_publishers_stop_waiting(name: str) -> None:
-    assert risks_of(Surroundings(1, **{name: 3000}), "replicas:1") == []
-    [said] = risks_of(Surroundings(1, **{name: 15_000}), "replicas:1")
+@pytest.mark.parametrize(
+    "within",
+    [
+        lambda ms: replace(IN_CLUSTER, node_timeout_ms=ms),
+        lambda ms: behind_sentinels(down_after_ms=ms),
+    ],
+    ids=["cluster", "sentinels"],
+)
+def test_a_failover_must_begin_before_publishers_stop_waiting(
+    within: Callable[[int], Surroundings],
+) -> None:
+    assert risks_of(within(3000), "replicas:1") == []
+    [said] = risks_of(within(15_000), "replicas:1")
     assert "is 15000" in said
     assert "Set it to 2000" in said
 
 
+@pytest.mark.parametrize("durability", ["memory", "everysec", "replicas:1"])
+def test_replicas_that_take_over_unnoticed_are_a_risk_whatever_the_durability(
+    durability: str,
+) -> None:
+    assert "may go on beside another one" in risks_of(Surroundings(1), durability)[-1]
+
+
+@pytest.mark.parametrize(("count", "named"), [(3, 1), (4, 2), (5, 2)])
+def test_most_sentinels_must_be_named(count: int, named: int) -> None:
+    [said] = risks_of(behind_sentinels(count=count, named=named), "replicas:1")
+    assert f"names {named} of {count} Sentinels" in said
+    assert risks_of(behind_sentinels(count=count, named=count // 2 + 1), "replicas:1") == []
+
+
 def test_a_primary_that_sentinels_cannot_reach_must_stop_accepting_messages() -> None:
-    watched = Surroundings(1, down_after_ms=2000, min_replicas=0)
+    watched = replace(behind_sentinels(), min_replicas=0)
     assert "min-replicas-to-write is 0" in risks_of(watched, "always")[1]
     assert risks_of(watched, "replicas:1") == []
-    stops = Surroundings(1, down_after_ms=2000, min_replicas=1)
-    hidden = Surroundings(1, down_after_ms=2000)
-    assert len(risks_of(stops, "always")) == len(risks_of(hidden, "always")) == 1
+    hidden = replace(watched, min_replicas=None)
+    assert len(risks_of(behind_sentinels(), "always")) == len(risks_of(hidden, "always")) == 1
