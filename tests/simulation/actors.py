@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tests.simulation.judges.deliveries import Deliveries
 from tests.simulation.oracle import Oracle
 from tests.simulation.session import SUBSCRIBE, Attempt, Manners, Session, batch_of, id_of
 from tests.simulation.talker import Denied, Lost, Message, Talker, reply_to
@@ -20,6 +21,9 @@ _HASTE = 0.2
 _PAUSE_S = 0.2
 # How often a receiver does not connect at once, and how much later it does at most.
 _NAP, _NAP_S = 0.1, 4.0
+# How often a named receiver begins anew behind a connect, as if it had crashed, and how often it
+# then acknowledges what it knew before.
+_CRASHES, _ACKS_AGAIN = 0.02, 0.5
 # How often a named receiver subscribes to one more channel, to how many at most, how many of those
 # get messages, and how often.
 _CURIOSITY, _MOST_OWN, _NEW_CHANNELS, _TO_NEW = 0.1, 20, 3, 0.4
@@ -204,9 +208,17 @@ class Receiver:
     """
 
     def __init__(
-        self, name: str, plan: Plan, oracle: Oracle, *, is_named: bool, begins_after_s: float = 0.0
+        self,
+        name: str,
+        plan: Plan,
+        oracle: Oracle,
+        deliveries: Deliveries,
+        *,
+        is_named: bool,
+        begins_after_s: float = 0.0,
     ) -> None:
         self.name = name
+        self._deliveries = deliveries
         self._plan = plan
         self._oracle = oracle
         self._is_named = is_named
@@ -220,6 +232,10 @@ class Receiver:
         self._handed: list[str] = []
         self._fresh: list[str] = []
 
+    @property
+    def _who(self) -> str:
+        return self.name if self._is_named else f"{self.name}#{self._sessions}"
+
     async def run(self) -> None:
         """Receive for ever."""
         await asyncio.sleep(self._begins_after_s)
@@ -230,6 +246,8 @@ class Receiver:
                 await self._connect()
                 if self._is_named and random.random() < _CURIOSITY:
                     await self._subscribe_to_one_more()
+                if self._is_named and not self._plan.is_over and random.random() < _CRASHES:
+                    self._session.crash(acks_again=random.random() < _ACKS_AGAIN)
                 if random.random() < _NAP:
                     # Its messages wait, unlike those of others.
                     await asyncio.sleep(_NAP_S * random.random())
@@ -245,7 +263,7 @@ class Receiver:
         self._subscribed.difference_update(told.get("session", {}).get("lostSubscriptions", ()))
         self._oracle.begun(self.name, self._session.client_id)
         if self._is_named:
-            self._oracle.subscribed(self.name, to_receiver(self.name))
+            self._note_subscription(to_receiver(self.name))
         self._handed.clear()
         for channel in self._channels:
             if channel not in self._subscribed:
@@ -266,19 +284,25 @@ class Receiver:
             self._session.forget()
             raise
         self._subscribed.add(channel)
+        self._note_subscription(channel)
+
+    def _note_subscription(self, channel: str) -> None:
+        self._deliveries.subscribed(self._who, channel)
         if self._is_named:
             self._oracle.subscribed(self.name, channel)
 
     async def _connect(self) -> None:
         self._fresh = []
+        self._deliveries.waits(self._who)
         reply = await self._session.connect()
+        self._deliveries.hears(self._who)
         if batch_of(reply) is not None:
             self._oracle.settled(self.name, self._handed, self._fresh)
             self._handed = self._fresh
         self._oracle.hears(self.name)
 
     def _take(self, event: Message) -> None:
-        who = self.name if self._is_named else f"{self.name}#{self._sessions}"
-        id = id_of(event)
-        self._oracle.received(who, event["data"]["key"], id, is_named=self._is_named)
+        key, id = event["data"]["key"], id_of(event)
+        self._oracle.received(self._who, key, id, is_named=self._is_named)
+        self._deliveries.received(self._who, key)
         self._fresh.append(id)

@@ -12,6 +12,7 @@ from tests.simulation.histories import Historian, Histories
 from tests.simulation.jobs import Jobs, Worker
 from tests.simulation.members import Attendance, Member, Watcher
 from tests.simulation.oracle import Oracle
+from tests.simulation.rivals import Rival
 
 Rules = dict[str, dict[str, Any]]
 # What servers are told about the channels of all these.
@@ -36,6 +37,8 @@ GROUPS = READS, ASKS, MEETS, WORKS, ERASES = "reads", "asks", "meets", "works", 
 _OFTEN = 0.3
 # How often there is somebody who publishes without a session.
 _POSTS = 0.5
+# How often two or three clients claim one name.
+_RIVALS = 0.4
 # How often all shards are on one machine.
 _ON_ONE_MACHINE = 0.6
 
@@ -67,6 +70,7 @@ class Cast:
         chosen = {each for each in GROUPS if random.random() < _OFTEN}
         self._groups = (groups or chosen) if is_full else frozenset()
         self._posts = random.random() < _POSTS
+        self._rivals = Random(f"{random.random()} rivals").random() < _RIVALS
         # Whether all shards have the same clocks, as those of one machine; and right ones.
         self.is_on_one_machine = random.random() < _ON_ONE_MACHINE
         self.trusts_clocks = True
@@ -88,6 +92,8 @@ class Cast:
         """Make the clients."""
         if self._posts:
             self.actors.append(Poster("post0", plan, oracle))
+        if self._rivals:
+            self.actors += [Rival("rival/1", plan) for _ in self._some(2, 3)]
         if READS in self._groups:
             self._let_read(plan, oracle)
         if ASKS in self._groups:

@@ -108,6 +108,7 @@ class Play:
         plain = [f"plain{n}" for n in range(random.randint(0, 2))]
         self.oracle = Oracle(lambda: world.now, [*named, *plain])
         site = StoreSite(world, setting.kind, self._wall)
+        self._named = frozenset(named)
         self.oracle.lost_tails = site.lost_tails
         poll_s = random.choice(_POLL_S)
         self._deployment = deployment = Deployment(
@@ -125,7 +126,7 @@ class Play:
         world.network.gives = Random(f"{world.seed} gives").random() < _GIVES
         sockets = Random(f"{world.seed} sockets").choice(_SOCKETS)
         manners = Manners(
-            *(deployment.doors, self.bench.answers, poll_s, random.choice(_ANSWER_S), sockets)
+            *(deployment.doors, self.bench, poll_s, random.choice(_ANSWER_S), sockets)
         )
         channels = _CHANNELS + cast.channels
         self.plan = Plan(manners, channels, random.choice(_PAUSE_S), named if has_shards else ())
@@ -136,7 +137,7 @@ class Play:
         ]
         self._receivers = [
             Receiver(
-                *(name, self.plan, self.oracle),
+                *(name, self.plan, self.oracle, self.bench.deliveries),
                 is_named=name in named,
                 begins_after_s=random.uniform(0, _LATEST_S) if random.random() < _LATE else 0.0,
             )
@@ -210,7 +211,7 @@ class Play:
             *self.oracle.violations(over_at),
             *self._cast.violations(over_at)[:_MOST_TOLD],
             *self._books.unsettled(),
-            *self.bench.violations()[:_MOST_TOLD],
+            *self.bench.violations(self.oracle.published, self._named)[:_MOST_TOLD],
         ]
 
 

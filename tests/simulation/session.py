@@ -74,6 +74,8 @@ class Session:
         self._take = take
         self._use(Talker(manners.doors))
         self._ack = 0
+        # What the next session acknowledges first, although it is for another one.
+        self._former_ack = 0
         # Empty without a session.
         self.client_id = ""
 
@@ -95,7 +97,8 @@ class Session:
         }
         limit_s = self._manners.answer_s
         reply = await self._tell(self._asking, message, limit_s)
-        self._ack, self.client_id = 0, reply["clientId"]
+        self._ack, self.client_id = self._former_ack, reply["clientId"]
+        self._former_ack = 0
         return reply
 
     def _choose_transport(self) -> None:
@@ -136,6 +139,11 @@ class Session:
     def forget(self) -> None:
         """Let the next session be another one, as a client does that is told nothing."""
         self.client_id = ""
+
+    def crash(self, *, acks_again: bool) -> None:
+        """Begin anew with the next request, perhaps with the number of the last batch."""
+        self._former_ack = self._ack if acks_again else 0
+        self.forget()
 
     async def _tell(self, talker: Talker, message: Message, limit_s: float) -> Message:
         """Send a message; returns the reply. Raises `Denied` or `Lost`."""

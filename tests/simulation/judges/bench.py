@@ -1,13 +1,18 @@
 """All judges of a world that look at more than one kind of client."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from tests.simulation.judges.answers import Answers
+from tests.simulation.judges.deliveries import Deliveries
 from tests.simulation.judges.excuses import Excuses
 from tests.simulation.judges.logs import Complaints
+from tests.simulation.judges.names import Names
+from tests.simulation.oracle import Publish
 from tests.simulation.process import Process
 from tests.simulation.schedule import Schedule
+from tests.simulation.session import Attempt
+from tests.simulation.talker import Denied, Lost, Message
 
 # For so long servers may begin, and clients find nobody.
 _BEGINS_S = 5.0
@@ -31,6 +36,8 @@ class Bench:
         self.excuses = Excuses()
         self.excuses.add("the start", 0.0, _BEGINS_S, heals_s=0.0)
         self.answers = Answers(now, home_of, stands_by)
+        self.deliveries = Deliveries(now)
+        self.names = Names(now)
         self.complaints = Complaints()
 
     @contextmanager
@@ -39,13 +46,41 @@ class Bench:
         with self.complaints.heard():
             yield
 
+    # What clients ask for
+
+    def now(self) -> float:
+        return self.answers.now()
+
+    def begins(self, attempt: Attempt) -> None:
+        self.answers.begins(attempt)
+
+    def answered(self, attempt: Attempt, reply: Message) -> None:
+        self.answers.answered(attempt, reply)
+        self.names.answered(attempt, reply)
+
+    def failed(self, attempt: Attempt, fault: Lost | Denied) -> None:
+        self.answers.failed(attempt, fault)
+
+    # What it means
+
     def know(self, schedule: Schedule, *, has_shards: bool) -> None:
         """Note what will go wrong."""
         self.answers.has_shards = has_shards
         for each in schedule.occurrences:
             self.excuses.add(each.fault.__name__, each.at_s, each.duration_s)
 
-    def violations(self) -> list[str]:
-        """Return all broken promises."""
-        self.excuses.begin_again()
-        return [*self.complaints.violations(self.excuses), *self.answers.violations(self.excuses)]
+    def violations(self, published: Mapping[str, Publish], named: frozenset[str]) -> list[str]:
+        """Return all broken promises.
+
+        Args:
+            published: All messages by key.
+            named: The receivers that have a name.
+        """
+        excuses = self.excuses
+        excuses.begin_again()
+        return [
+            *self.complaints.violations(excuses),
+            *self.answers.violations(excuses),
+            *self.names.violations(excuses),
+            *self.deliveries.violations(published, named, excuses),
+        ]

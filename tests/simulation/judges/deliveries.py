@@ -1,0 +1,112 @@
+"""Judges whether each accepted message comes to everybody who is there, and how soon.
+
+The oracle demands durable messages of receivers with a name, whatever goes wrong. This judge looks
+at all others, which may be lost with a server or a connection, and at the time that all take.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from tests.simulation.judges.excuses import Excuses
+from tests.simulation.oracle import Publish
+
+# Faults through which nothing is lost; and those of them that delay nothing either.
+HARMLESS = frozenset(("restart", "set_clock"))
+_DELAY_NOTHING = frozenset(("set_clock",))
+# After so long a receiver that connects again and again has whatever was accepted.
+_HANDED_S = 6.0
+# How long a message takes at most to who waits for one, if nothing goes wrong.
+_CALM_S = 1.0
+_MOST_TOLD = 10
+
+
+class _Coming(NamedTuple):
+    """When a message came, and since when its receiver had been waiting."""
+
+    at: float
+    waited_since: float
+
+
+class Deliveries:
+    """Collects what receivers wait for, and what they get.
+
+    Args:
+        now: Returns the true time.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        # Since when a session has a subscription. One of a name is the same for ever.
+        self._subscribed: dict[tuple[str, str], float] = {}
+        self._waits_since: dict[str, float] = {}
+        self._heard_at: dict[str, float] = {}
+        self._came: dict[tuple[str, str], _Coming] = {}
+
+    def subscribed(self, session: str, channel: str) -> None:
+        """Note that a session has a subscription from now on."""
+        self._subscribed.setdefault((session, channel), self._now())
+
+    def waits(self, session: str) -> None:
+        """Note that a session is about to connect."""
+        self._waits_since[session] = self._now()
+
+    def hears(self, session: str) -> None:
+        """Note that the connect was answered: the session lives."""
+        self._heard_at[session] = self._now()
+
+    def received(self, session: str, key: str) -> None:
+        """Note that a message has come."""
+        now = self._now()
+        coming = _Coming(now, self._waits_since.get(session, now))
+        self._came.setdefault((session, key), coming)
+
+    # What it means
+
+    def violations(
+        self, published: Mapping[str, Publish], named: frozenset[str], excuses: Excuses
+    ) -> list[str]:
+        """Return what did not come, and what came late.
+
+        Args:
+            named: The sessions that have a name.
+        """
+        found: list[str] = []
+        for key, publish in published.items():
+            if publish.id:
+                for session in self._receivers(publish):
+                    found += self._of(key, publish, session, session in named, excuses)
+        return found[:_MOST_TOLD]
+
+    def _receivers(self, publish: Publish) -> Iterator[str]:
+        """Yield the sessions that had subscribed before the message was published."""
+        for (session, channel), since in self._subscribed.items():
+            if channel == publish.channel and since < publish.begun_at:
+                yield session
+
+    def _of(
+        self, key: str, publish: Publish, session: str, is_named: bool, excuses: Excuses
+    ) -> Iterator[str]:
+        coming = self._came.get((session, key))
+        if coming is not None:
+            yield from self._late(key, publish, session, coming, excuses)
+        elif not (is_named and publish.is_durable):
+            yield from self._lost(key, publish, session, excuses)
+
+    def _lost(self, key: str, publish: Publish, session: str, excuses: Excuses) -> Iterator[str]:
+        until = publish.accepted_at + _HANDED_S
+        if self._heard_at.get(session, 0.0) < until:
+            return
+        excuses.judges("message that did not come")
+        if not excuses.excuse("message lost", publish.begun_at, until, harmless=HARMLESS):
+            yield f"lost: {session} lacks {key}, accepted at {publish.accepted_at:.3f}"
+
+    def _late(
+        self, key: str, publish: Publish, session: str, coming: _Coming, excuses: Excuses
+    ) -> Iterator[str]:
+        excuses.judges("message that came")
+        since = max(publish.accepted_at, coming.waited_since)
+        took_s = coming.at - since
+        if took_s > _CALM_S and not excuses.excuse(
+            "message late", since, coming.at, harmless=_DELAY_NOTHING
+        ):
+            yield f"late: {key} came to {session} at {coming.at:.3f}, {took_s:.3f} s late"
