@@ -68,6 +68,8 @@ First = Annotated[
 ]
 
 
+# Which of several workers has something.
+SHARD = "shard"
 # The data of messages.
 DATA: Column = ("DATA", lambda each: "(too long)" if each["is_cut"] else brief(each["data"]))
 
@@ -117,6 +119,9 @@ def print_list(
     if goes_on and is_sorted:
         note(f"Only the first {_MOST_SORTED} items were sorted: add conditions to select fewer")
     first = shown.sorted(items)[:most]
+    if first and SHARD in first[0]:
+        # There are several workers.
+        columns = (*columns, SHARD)
     if is_sorted or not server.as_json:
         print_items(columns, first, as_json=server.as_json)
     if len(items) > len(first) or (goes_on and not is_sorted):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich import box
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +18,7 @@ from holdfast.cli.output import (
     is_terminal,
     note,
     print_json,
+    since,
     visible,
     when,
 )
@@ -33,6 +35,10 @@ _COUNTS = ("published", "accepted", "acked", "dead", "redelivered", "expired", "
 _VALUES = (
     "waiting", "in_flight", "oldest_ms", "unaccounted", "sessions", "connected", "polling",
     "held_back", "channels", "channels_held_back", "letters", "letters_lately", "alerts",
+)  # fmt: skip
+# Of each of several workers.
+_OF_SHARD = (
+    "shard", "state", "since", "restarts", "sessions", "store", "links", "behind_ms",
 )  # fmt: skip
 # Any value but zero is a fault.
 _FAULTS = frozenset({"unaccounted", "letters_lately", "alerts"})
@@ -57,11 +63,11 @@ def top(
         has_screen = is_terminal() and not server.as_json
         with Live(console=console(), auto_refresh=False) if has_screen else nullcontext() as live:
             while True:
-                found = await remote.get("/figures")
+                found = await _reading(remote)
                 if live is None:
                     print_json(found, is_line=True)
                 else:
-                    live.update(table_of(found, before), refresh=True)
+                    live.update(shown(found, before), refresh=True)
                 before = found
                 await asyncio.sleep(every)
 
@@ -71,8 +77,39 @@ def top(
         note("")
 
 
-def table_of(found: Json, before: Json | None) -> Table:
-    """Return a reading as a table, with rates since the one before."""
+async def _reading(remote: Remote) -> Json:
+    """Return the figures and, if there are several workers, a row for each."""
+    found = await remote.get("/figures")
+    shards = (await remote.get("/shards"))["items"]
+    return {**found, "shards": shards} if len(shards) > 1 else found
+
+
+def shown(found: Json, before: Json | None) -> Group:
+    """Return a reading as tables, with rates since the one before."""
+    tables = [_figures(found, before)]
+    if "shards" in found:
+        tables.append(_shards(found["shards"]))
+    return Group(*tables)
+
+
+def _shards(shards: list[Json]) -> Table:
+    """Return the row of each worker. What only it knows is missing while it does not answer."""
+    heads = ["FOR" if name == "since" else name.upper().replace("_", " ") for name in _OF_SHARD]
+    table = Table(*heads, box=box.SIMPLE_HEAD)
+    for name, column in zip(_OF_SHARD, table.columns, strict=True):
+        if name not in ("state", "store"):
+            column.justify = "right"
+    for each in shards:
+        is_well = each["state"] == "serving" and each["store"] == "available"
+        values = ({**each, "since": since(each["since"]).short}[name] for name in _OF_SHARD)
+        table.add_row(
+            *("" if value is None else visible(value) for value in values),
+            style="" if is_well else "red",
+        )
+    return table
+
+
+def _figures(found: Json, before: Json | None) -> Table:
     title = f"{found['node']} {found['version']}, {when(found['time'])}"
     table = Table("FIGURE", "TOTAL", "PER SECOND", title=visible(title), box=box.SIMPLE_HEAD)
     for column in table.columns[1:]:
@@ -80,9 +117,9 @@ def table_of(found: Json, before: Json | None) -> Table:
     for name in _COUNTS + _VALUES:
         value = found[name]
         style = "red" if name in _FAULTS and value else ""
-        shown = Text("" if value is None else str(value), style)
+        text = Text("" if value is None else str(value), style)
         rate = _rate(name, found, before) if name in _COUNTS else ""
-        table.add_row(name.replace("_", " "), shown, rate)
+        table.add_row(name.replace("_", " "), text, rate)
     if not found["store_available"]:
         table.caption = Text("the store is unavailable", "red")
     elif missing := _missing(found):

@@ -152,6 +152,7 @@ async def _assemble(
     administration = make_administration(
         *(settings, stack, endpoint, server, storage, tokens, logins, placement),
         away_s=dict if forwarding is None else forwarding.away_s,
+        restarts=succession.restarts,
     )
     sharding = None
     if forwarding is not None:

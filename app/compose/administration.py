@@ -34,6 +34,7 @@ from holdfast.web.admin.feed import Feed
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.given_ids import GIVEN
 from holdfast.web.admin.routing import Handlers, Once
+from holdfast.web.admin.shards import ShardViews
 from holdfast.web.admin.tallying import Tallying
 from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import Tokens
@@ -72,6 +73,7 @@ def make_administration(
     logins: "Logins | None",
     placement: Placement,
     away_s: Callable[[], Mapping[int, float]],
+    restarts: int,
 ) -> Administration:
     """Install the operators' extension and build the API of the running server."""
     bayeux, clock = endpoint.bayeux, endpoint.clock
@@ -141,8 +143,14 @@ def make_administration(
         away_s=away_s,
     )
     run_until_closed(stack, alert_watch.run())
+    shards = ShardViews(
+        *(state, placement.number, tuple(placement.others)),
+        restarts=restarts,
+        started=figures.started,
+        away_s=away_s,
+    )
     operated = Operated(
-        *(running, storage, letters, replays, figures, tallying, alerts, results, frames),
+        *(running, storage, letters, replays, figures, tallying, alerts, shards, results, frames),
         partial(until_speaking, endpoint.right),
     )
     own = Once(operated.handlers)

@@ -14,6 +14,7 @@ from holdfast.store.replays.control import Replays
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.figures import LiveFigures
+from holdfast.web.admin.shards import ShardViews
 from holdfast.web.admin.tallying import Tallying
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Operated:
     figures: LiveFigures
     tallying: Tallying
     alerts: Alerts
+    shards: ShardViews
     results: PipelineResults
     frames: JournalFrames
     # Waits until this process may speak to clients.
@@ -79,7 +81,7 @@ class Operated:
         from holdfast.web.admin.upgrade import UpgradeResource
 
         server, search, figures = self.server, self.letters.search, self.figures
-        now = LiveNow(server, figures, self.tallying, search, self.alerts)
+        now = LiveNow(server, figures, self.tallying, search, self.alerts, self.shards)
         return (
             SessionResource(server, search),
             SharedQueueResource(server),
@@ -88,5 +90,7 @@ class Operated:
             LetterResource(server, self.letters, self.replays),
             MessageResource(server, search, self.frames),
             UpgradeResource(server, self.storage.store.layout, self.storage.finish_upgrade),
-            SystemResource(server, figures=figures, now=now, results=self.results),
+            SystemResource(
+                server, figures=figures, now=now, shards=self.shards, results=self.results
+            ),
         )

@@ -25,6 +25,8 @@ class Succession(Protocol):
 
     # By which connections arrive from the running server; None without one.
     door: int | None
+    # How often the supervisor has started another server because the one here had ended.
+    restarts: int
 
     @property
     def descriptors(self) -> Mapping[str, int]:
@@ -65,6 +67,7 @@ class NoSuccession:
     is_supervised = False
     is_successor = False
     door: int | None = None
+    restarts = 0
 
     def __init__(self) -> None:
         self.descriptors: Mapping[str, int] = {}

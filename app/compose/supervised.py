@@ -70,6 +70,8 @@ class Supervised:
         self.shard: int | None = None
         self.shards = 1
         self.links = ""
+        # How often the supervisor has started another server because the one here had ended.
+        self.restarts = 0
         # Tells people that all of them serve.
         self.welcome: Callable[[], None] = _say_nothing
         self._beat: asyncio.TimerHandle | None = None
@@ -88,6 +90,8 @@ class Supervised:
         self.is_stand_in = given.fields["stand_in"]
         self.shard, self.shards = given.fields.get("shard"), given.fields.get("shards", 1)
         self.links = given.fields.get("links", "")
+        # A supervisor of an earlier release does not say it.
+        self.restarts = given.fields.get("restarts", 0)
         self._say_alive()
 
     def end(self) -> None:

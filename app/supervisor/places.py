@@ -21,6 +21,8 @@ class Place:
     server: Process | None = None
     # When the next server may start.
     resumes_at = 0.0
+    # How often its server has ended, and another one was to take its place.
+    restarts = 0
     _short_lives = 0
 
     def __init__(self, number: int, kept: dict[str, int], system: System) -> None:
@@ -65,6 +67,7 @@ class Place:
         if not self.is_empty or self._ended is self.server:
             return None
         self._ended = self.server
+        self.restarts += 1
         now = self._system.now()
         self._short_lives = self._short_lives + 1 if now - self._began < _SHORT_LIFE_S else 1
         found = 0.0

@@ -115,6 +115,7 @@ class Supervisor:
             shard=place.number,
             shards=len(self.places),
             links=self.links,
+            restarts=place.restarts,
         )
         return server
 

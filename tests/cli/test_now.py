@@ -14,7 +14,7 @@ from holdfast.web.admin.now_views import (
 )
 from holdfast.web.admin.session_views import Hold
 from tests.cli.conftest import Shell
-from tests.web.fake_operations import NOW_MS, nothing_waits
+from tests.web.fake_operations import NOW_MS, a_lost_shard, a_shard, nothing_waits
 
 SENTENCE = "shop/1 has been held back since 10:02 CET and 1,204 messages wait for it"
 
@@ -75,6 +75,15 @@ def test_workers_are_listed_with_their_queue(shell: Shell) -> None:
     assert (
         "\nWorkers\nCHANNEL\tRECEIVER\tWAITING\tOLDEST\tIN WORK\tSINCE\n/jobs\tann/1\t1\t" in told
     )
+
+
+def test_each_of_several_workers_has_a_row(shell: Shell) -> None:
+    shell.operations.standing = nothing_waits(shards=FirstItems([a_shard(0), a_lost_shard(1)], 0))
+    lines = shell.run("now").stdout.splitlines()
+    begin = lines.index("Shards")
+    assert lines[begin + 1].startswith("SHARD\tSTATE\tSINCE\tRESTARTS\tPID\tSESSIONS\tSTORE\t")
+    assert lines[begin + 2].startswith("0\tserving\t")
+    assert lines[begin + 3].startswith("1\taway\t")
 
 
 def test_the_lists_are_printed_as_the_server_defines_them(shell: Shell) -> None:

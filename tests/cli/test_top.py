@@ -8,9 +8,10 @@ import pytest
 from rich.console import Console
 
 from holdfast.cli.output import Json
-from holdfast.cli.top import table_of
+from holdfast.cli.top import shown as tables_of
+from holdfast.web.admin.now_views import FirstItems
 from tests.cli.conftest import Shell
-from tests.web.fake_operations import some_figures
+from tests.web.fake_operations import a_lost_shard, a_shard, nothing_waits, some_figures
 
 
 def test_readings_follow_until_an_interruption(
@@ -32,7 +33,7 @@ def test_readings_follow_until_an_interruption(
 def shown(found: Json, before: Json | None) -> str:
     """The table as a terminal has it, with single spaces."""
     with (console := Console(width=80)).capture() as capture:
-        console.print(table_of(found, before))
+        console.print(tables_of(found, before))
     return re.sub(" +", " ", capture.get())
 
 
@@ -54,3 +55,17 @@ def test_rates_are_counts_since_the_previous_reading() -> None:
 def test_an_unavailable_store_is_shown() -> None:
     found = {**asdict(some_figures()), "store_available": False}
     assert "the store is unavailable" in shown(found, None)
+
+
+def test_each_of_several_workers_has_a_row(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def sleep(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.cli.top.asyncio.sleep", sleep)
+    rows = FirstItems([a_shard(0, restarts=3), a_lost_shard(1)], 0)
+    shell.operations.standing = nothing_waits(shards=rows)
+    found = json.loads(shell.run("top", "--json").stdout)
+    assert [each["shard"] for each in found["shards"]] == [0, 1]
+    told = shown(found, None)
+    assert re.search(r" 0 serving \S+ 3 12 available 1 2 \n", told)
+    assert re.search(r" 1 away \S+ 2 \n", told)

@@ -34,7 +34,7 @@ from holdfast.web.admin.letter_views import (
 from holdfast.web.admin.letters import check_edit
 from holdfast.web.admin.message_views import KeptMessage, Trace, TraceQueue, TraceStep
 from holdfast.web.admin.now_tables import NowTable, tables
-from holdfast.web.admin.now_views import FirstItems, Now
+from holdfast.web.admin.now_views import FirstItems, Now, ShardNow
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.session_views import (
     ClearedQueue,
@@ -184,6 +184,7 @@ def nothing_waits(**changes: Any) -> Now:
         "alerts",
         "workers",
         "letters",
+        "shards",
     )
     known: dict[str, Any] = {
         **{name: FirstItems([], 0) for name in lists},
@@ -196,6 +197,26 @@ def nothing_waits(**changes: Any) -> Now:
         "figures": some_figures(),
     }
     return Now(**{**known, **changes})
+
+
+def a_shard(number: int, **changes: Any) -> ShardNow:
+    known: dict[str, Any] = {
+        "state": "serving",
+        "since": NOW_MS - 60_000,
+        "restarts": 0,
+        "pid": 4711 + number,
+        "sessions": 12,
+        "store": "available",
+        "links": 1,
+        "behind_ms": 2,
+    }
+    return ShardNow(shard=number, **{**known, **changes})
+
+
+def a_lost_shard(number: int, **changes: Any) -> ShardNow:
+    """One that does not answer: only others say something about it."""
+    unknown = dict.fromkeys(("restarts", "pid", "sessions", "store", "links"))
+    return a_shard(number, **unknown, **{"state": "away", **changes})
 
 
 def a_topic(channel: str, **fields: Any) -> Topic:
@@ -433,6 +454,9 @@ class FakeOperations:
 
     async def now_tables(self) -> list[NowTable]:
         return tables()
+
+    async def shards(self) -> list[ShardNow]:
+        return self.standing.shards.items
 
     async def now(self, limit: int) -> Now:
         self._fail()

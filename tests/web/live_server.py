@@ -31,6 +31,7 @@ from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.messages import MessageResource
 from holdfast.web.admin.now import LiveNow
 from holdfast.web.admin.sessions import SessionResource
+from holdfast.web.admin.shards import ShardViews
 from holdfast.web.admin.shared_queues import SharedQueueResource
 from holdfast.web.admin.system import SystemResource
 from holdfast.web.admin.tallying import Tallying
@@ -106,7 +107,8 @@ class LiveServer(Server):
             letters=self.letters.search.statistics,
         )
         tallying = Tallying(state)
-        now = LiveNow(server, figures, tallying, search, self.alerts)
+        shards = ShardViews(state, 0, (), 0, figures.started, dict)
+        now = LiveNow(server, figures, tallying, search, self.alerts, shards)
         self.results, frames = (
             PipelineResults(reader, keys),
             JournalFrames(reader, keys, state.node.name),
@@ -132,6 +134,7 @@ class LiveServer(Server):
                 server,
                 figures=figures,
                 now=now,
+                shards=shards,
                 results=self.results,
             ),
         )

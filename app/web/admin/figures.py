@@ -57,7 +57,7 @@ class LiveFigures:
         self._clock = clock
         self._version = version
         self._letters = letters
-        self._started = node.now_ms()
+        self.started = node.now_ms()
         self._latest: Figures | None = None
         self._good_until = 0.0
 
@@ -108,7 +108,7 @@ class LiveFigures:
             time=now_ns // NS_PER_MS,
             node=self._node.name,
             version=self._version,
-            started=self._started,
+            started=self.started,
             discarded=counters.discarded.total(),
             failed=counters.refused.total(),
             oldest_ms=oldest_ms,

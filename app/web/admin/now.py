@@ -19,6 +19,7 @@ from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.now_sentence import sentence
 from holdfast.web.admin.session_views import Hold, held_channel
+from holdfast.web.admin.shards import ShardViews, state_of
 from holdfast.web.admin.system_views import Figures
 from holdfast.web.admin.tallying import MOST, Tallying
 from holdfast.web.admin.views import view_of
@@ -54,12 +55,14 @@ class LiveNow:
         tallying: Tallying,
         letters: LetterSearch,
         alerts: Alerts,
+        shards: ShardViews,
     ) -> None:
         self._server = server
         self._tallying = tallying
         self._figures = figures
         self._letters = letters
         self._alerts = alerts
+        self._shards = shards
         self._latest: views.Now | None = None
         self._good_until = 0.0
         # A caller that arrives while a reading is taken waits for that reading.
@@ -77,7 +80,7 @@ class LiveNow:
         letters = await self._codes(figures)
         tally, spent_s = await self._tallying.count()
         reading = _Reading(self._server.life, self._server.clock(), tally)
-        found = reading.view(figures, letters, self._alerts.raised())
+        found = reading.view(figures, letters, self._alerts.raised(), self._shards.read())
         self._good_until = self._server.clock() + max(_FRESH_S, spent_s / _SHARE)
         return found
 
@@ -116,6 +119,7 @@ class _Reading:
         figures: Figures,
         letters: views.FirstItems[views.CodeNow] | None,
         alerts: list[RaisedAlert],
+        shards: list[views.ShardNow],
     ) -> views.Now:
         tally, guard = self._tally, self._state.guard
         channels, work = tally.channels(), tally.work()
@@ -124,8 +128,9 @@ class _Reading:
         found = views.Now(
             sentence="",
             time=self._node.now_ms(),
-            store=self._store(),
+            store=state_of(self._state.store),
             alerts=views.FirstItems(alerts, 0),
+            shards=views.FirstItems(shards if len(shards) > 1 else [], 0),
             waiting=tally.waiting,
             in_flight=tally.in_flight,
             oldest=self._oldest(tally.oldest.first()),
@@ -141,12 +146,6 @@ class _Reading:
             figures=figures,
         )
         return replace(found, sentence=sentence(found))
-
-    def _store(self) -> views.StoreState:
-        store = self._state.store
-        if store.is_full:
-            return "full"
-        return "available" if store.takes_messages else "unavailable"
 
     def _oldest(self, first: list[QueueTally]) -> views.OldestEntry | None:
         if not first or first[0].oldest is None:

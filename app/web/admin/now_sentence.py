@@ -7,6 +7,7 @@ from holdfast.web.admin.now_views import Now, ReceiverNow
 
 # From this age on, an entry in flight is worth a sentence.
 _LATE_MS = 60_000
+_REFUSED = "requests for its sessions are refused"
 _STORES = {
     "unavailable": "the store is unavailable: durable messages are refused",
     "full": "the store is unavailable, and too many changes wait for it: nothing is settled",
@@ -15,11 +16,17 @@ _STORES = {
 
 def sentence(now: Now, write_time: Callable[[int, int], str] = clock_time) -> str:
     """Say what is stuck; of several problems, the one that makes most messages wait."""
-    if now.store in _STORES:
-        return _STORES[now.store]
 
     def since(ms: int | None) -> str:
         return "" if ms is None else f" since {write_time(ms, now.time)}"
+
+    for shard in now.shards.items:
+        if shard.state == "away":
+            return f"shard {shard.shard} cannot be reached{since(shard.since)}: {_REFUSED}"
+        if shard.state == "silent":
+            return f"shard {shard.shard} does not answer: {_REFUSED}"
+    if now.store in _STORES:
+        return _STORES[now.store]
 
     waiting, text = max(_stuck(now, since), key=lambda each: each[0], default=(0, ""))
     if waiting:

@@ -22,16 +22,23 @@ _FORMS = {
     "held": Form.FLAG,
     "oldest_id": Form.MESSAGE,
     "code": Form.CODE,
-    **dict.fromkeys(("alert", "reason", "next", "who"), Form.TEXT),
+    **dict.fromkeys(("alert", "reason", "next", "who", "shard", "pid", "store"), Form.TEXT),
     **dict.fromkeys(("since", "oldest"), Form.TIME),
     **dict.fromkeys(("waiting", "in_flight", "in_work", "unassigned"), Form.COUNT),
     **dict.fromkeys(("receivers", "attempts", "letters"), Form.COUNT),
+    **dict.fromkeys(("restarts", "sessions", "links"), Form.COUNT),
+    "behind_ms": Form.MS,
     "bytes": Form.BYTES,
 }
 _QUEUE = "waiting in_flight bytes oldest oldest_id"
 # Each list in the order of its urgency: its title, its items and their fields.
 _LISTS: dict[str, tuple[str, type, str]] = {
     "alerts": ("Alerts", RaisedAlert, "alert since reason next"),
+    "shards": (
+        "Shards",
+        views.ShardNow,
+        "shard state since restarts pid sessions store links behind_ms",
+    ),
     "held_back": ("Sessions that are held back", views.ReceiverNow, f"receiver {_QUEUE} hold"),
     "held_channels": (
         "Channels that are held back",

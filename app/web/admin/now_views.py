@@ -14,6 +14,9 @@ from holdfast.web.admin.system_views import Figures
 Item = TypeVar("Item")
 
 StoreState = Literal["available", "unavailable", "full"]
+# Whether the worker of a shard answers others: `silent` ones live and do not, `away` ones cannot be
+# reached.
+ShardState = Literal["serving", "silent", "away"]
 
 _Oldest = Annotated[
     Ms | None,
@@ -127,6 +130,37 @@ class CodeNow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShardNow:
+    """The worker of one shard. What only it knows is null while it does not answer."""
+
+    shard: Annotated[Count, Field(description="The number of the shard.")]
+    state: Annotated[
+        ShardState,
+        Field(
+            description="`silent` if it has not answered in time, `away` if it cannot be reached."
+        ),
+    ]
+    since: Annotated[
+        Ms | None, Field(description="When its process began, or since when it is away.")
+    ]
+    restarts: Annotated[
+        int | None,
+        Field(
+            description="How often the supervisor has started another one because one had ended, "
+            "since the last restart of all."
+        ),
+    ]
+    pid: Annotated[int | None, Field(description="Its process.")]
+    sessions: Annotated[int | None, Field(description="Its sessions.")]
+    store: Annotated[StoreState | None, Field(description="Whether its store takes messages.")]
+    links: Annotated[int | None, Field(description="Open links from it to other workers.")]
+    behind_ms: Annotated[
+        int | None,
+        Field(description="For how long what another worker has for it has been waiting."),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
     """What waits now, since when, and for whom; counted over some turns of the event loop."""
 
@@ -137,6 +171,10 @@ class Now:
         Field(description="`full` if too many changes wait until it is available."),
     ]
     alerts: Annotated[FirstItems[RaisedAlert], Field(description="The alerts that are raised.")]
+    shards: Annotated[
+        FirstItems[ShardNow],
+        Field(description="The worker of each shard; nothing if there is only one."),
+    ]
     waiting: _Waiting
     in_flight: _InFlight
     oldest: OldestEntry | None

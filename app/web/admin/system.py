@@ -26,9 +26,10 @@ from holdfast.web.admin.fields import (
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.now import LiveNow
 from holdfast.web.admin.now_tables import NowTable, tables
-from holdfast.web.admin.now_views import Now
+from holdfast.web.admin.now_views import Now, ShardNow
 from holdfast.web.admin.route import route
 from holdfast.web.admin.session_views import HeldChannel, held_channel
+from holdfast.web.admin.shards import ShardViews
 from holdfast.web.admin.tokens import Role
 from holdfast.web.admin.views import Page, TableColumn, first_names
 
@@ -45,6 +46,7 @@ class SystemResource:
         *,
         figures: LiveFigures,
         now: LiveNow,
+        shards: ShardViews,
         results: PipelineResults,
     ) -> None:
         self._server = server
@@ -52,7 +54,7 @@ class SystemResource:
         self._hub, self._guard, self._node = state.hub, state.guard, state.node
         self._channel_holds = server.life.channel_holds
         self._audit = server.audit
-        self._figures, self._now = figures, now
+        self._figures, self._now, self._shards = figures, now, shards
         self._results = results
         self._commands = Commands(server.life, server.clock)
         self._started = state.node.now_ms()
@@ -84,6 +86,11 @@ class SystemResource:
     async def now_tables(self) -> list[NowTable]:
         """Show how people see these lists: their titles, and their columns with a meaning each."""
         return tables()
+
+    @route("GET", "/shards")
+    async def shards(self) -> list[ShardNow]:
+        """Show the worker of each shard."""
+        return self._shards.read()
 
     @route("GET", "/pipeline/{result}")
     async def pipeline_result(self, result: ResultName) -> views.PipelineResult:

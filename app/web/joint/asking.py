@@ -97,6 +97,8 @@ class NoAnswer:
 
     shard: int
     reason: str
+    # Whether its process may live: it was reached.
+    is_silent: bool = False
 
 
 class Shards:
@@ -132,7 +134,7 @@ class Shards:
             async with asyncio.timeout(limit_s), self.open(shard, ask) as response:
                 return Answer(shard, response.status, await response.read())
         except TimeoutError:
-            return NoAnswer(shard, f"it did not answer within {limit_s:g} s")
+            return NoAnswer(shard, f"it did not answer within {limit_s:g} s", is_silent=True)
         except (aiohttp.ClientError, OSError):
             return NoAnswer(shard, "it cannot be reached")
 

@@ -42,8 +42,12 @@ def _latency(found: list[Json]) -> Json | None:
     return {**slowest, "count": sum(each["count"] for each in found)}
 
 
-def now(found: Mapping[int, Json], limit: int) -> Json:
-    """Return what is stuck now in all shards; each list has so many items at most."""
+def now(found: Mapping[int, Json], missing: Mapping[int, str], limit: int) -> Json:
+    """Return what is stuck now in all shards; each list has so many items at most.
+
+    Args:
+        missing: The states of shards that have not answered.
+    """
     all_of = list(found.values())
 
     def lists(name: str) -> list[Json]:
@@ -57,6 +61,10 @@ def now(found: Mapping[int, Json], limit: int) -> Json:
         "sentence": "",
         "time": latest(lists("time")),
         "store": min(lists("store"), key=_STORES.index),
+        "shards": {
+            "items": shards({n: each["shards"]["items"] for n, each in found.items()}, missing),
+            "more": 0,
+        },
         "alerts": _first([_named(*each) for each in found.items()], MOST, _since),
         "oldest": min(
             known(lists("oldest")), key=lambda each: int(each["published"]), default=None
@@ -73,6 +81,28 @@ def now(found: Mapping[int, Json], limit: int) -> Json:
         "figures": figures(lists("figures")),
     }
     return {**joint, "sentence": sentence(TypeAdapter(Now).validate_python(joint))}
+
+
+def shards(found: Mapping[int, Sequence[Json]], missing: Mapping[int, str]) -> list[Json]:
+    """Return a row for each shard: its own view of itself, and what others know of it.
+
+    Args:
+        found: The rows that each shard has for all.
+        missing: The states of shards that have not answered.
+    """
+    rows: dict[int, list[Json]] = {}
+    for number, its in found.items():
+        for row in its:
+            # The own view goes first.
+            rows.setdefault(row["shard"], []).insert(0 if row["shard"] == number else 1, row)
+    return [
+        {
+            **{name: next(iter(known(each[name] for each in its)), None) for name in its[0]},
+            "behind_ms": latest(each["behind_ms"] for each in its),
+            "state": missing.get(shard, "serving"),
+        }
+        for shard, its in sorted(rows.items())
+    ]
 
 
 def _fullest(each: Json) -> int:

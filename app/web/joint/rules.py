@@ -69,13 +69,21 @@ class All:
 
 @dataclass(frozen=True, slots=True)
 class Paged:
-    """The page of a list whose cursor is a place in its order."""
+    """The page of a list whose cursor is a place in its order.
+
+    Args:
+        names_shard: Whether each item says which shard has it.
+    """
 
     order: Order
     usual: int = 100
+    names_shard: bool = False
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
         found = heard(await shards.ask_all(ask))
+        if self.names_shard:
+            for shard, body in found.answers.items():
+                body["items"] = [{**item, "shard": shard} for item in body["items"]]
         page = joined(found.bodies, limit_of(ask, self.usual), self.order)
         return with_unanswered(found, page)
 

@@ -6,11 +6,12 @@ from functools import partial
 from typing import Any, Final
 
 from holdfast.web.joint import sums
-from holdfast.web.joint.asking import SWEEP_S, Answer, Ask, Json, Shards
+from holdfast.web.joint.asking import SWEEP_S, Answer, Ask, Json, NoAnswer, Shards
 from holdfast.web.joint.audited import audited
 from holdfast.web.joint.hearing import heard
 from holdfast.web.joint.lists import AS_THEY_ARE, Order, by_name
 from holdfast.web.joint.readings import figures, now
+from holdfast.web.joint.readings import shards as rows_of
 from holdfast.web.joint.rules import (
     All,
     Begun,
@@ -42,8 +43,19 @@ class _Now:
             limit.isascii() and limit.isdigit() and 1 <= int(limit) <= _MOST
         )
         # What is no limit is refused by the shards.
-        found = heard(await shards.ask_all(ask.asking(limit=_MOST) if is_number else ask))
-        return with_unanswered(found, now(found.answers, limit_of(ask, 10)))
+        asked = await shards.ask_all(ask.asking(limit=_MOST) if is_number else ask)
+        found = heard(asked)
+        return with_unanswered(found, now(found.answers, _missing(asked), limit_of(ask, 10)))
+
+
+class _Shards:
+    """The workers of all shards."""
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        asked = await shards.ask_all(ask)
+        found = heard(asked)
+        rows = {shard: each["items"] for shard, each in found.answers.items()}
+        return with_unanswered(found, {"items": rows_of(rows, _missing(asked))})
 
 
 class _Audit:
@@ -63,6 +75,15 @@ class _History:
         # As one shard answers: by channel, the newest first.
         kept.sort(key=lambda item: (item["channel"], -_number_of(item["id"])))
         return with_unanswered(found, {"items": kept[: limit_of(ask, 20)]})
+
+
+def _missing(found: Sequence[Answer | NoAnswer]) -> Mapping[int, str]:
+    """Return the states of the shards that have not answered."""
+    return {
+        each.shard: "away" if isinstance(each, NoAnswer) and not each.is_silent else "silent"
+        for each in found
+        if isinstance(each, NoAnswer) or each.status >= 300
+    }
 
 
 def _session(ask: Ask) -> Ask:
@@ -119,6 +140,7 @@ RULES: Final[Mapping[str, Rule | Same | Exported | Divided]] = {
     "figures": All(figures),
     "now": _Now(),
     "now_tables": Same(),
+    "shards": _Shards(),
     "description": Same(),
     "pipeline_result": One(0),
     "pipeline_results": One(0),
@@ -138,7 +160,7 @@ RULES: Final[Mapping[str, Rule | Same | Exported | Divided]] = {
     "topic_history": _History(),
     "erase_topic": Holder(_topic),
     # Sessions and queues.
-    "sessions": Paged(by_name("key")),
+    "sessions": Paged(by_name("key"), names_shard=True),
     "end_sessions": Sweep(500, "ended", _sums("matched", "entries", "ended")),
     "session": _OF_SESSION,
     "end_session": _OF_SESSION,

@@ -4,8 +4,8 @@ from typing import Any
 
 import orjson
 
-from holdfast.web.admin.now_views import FirstItems, Now, WorkNow
-from holdfast.web.joint.readings import figures, now
+from holdfast.web.admin.now_views import FirstItems, Now, ShardNow, WorkNow
+from holdfast.web.joint.readings import figures, now, shards
 from tests.web.fake_operations import nothing_waits, some_figures
 
 
@@ -22,7 +22,7 @@ def with_work(**work: Any) -> Now:
 def test_a_work_queue_with_workers_in_another_shard_is_one() -> None:
     home = with_work(waiting=3, unassigned=2, oldest=7)
     other = with_work(waiting=1, in_work=4, since=9, oldest=5, receivers=2)
-    joint = now({0: as_json(home), 1: as_json(other)}, 10)
+    joint = now({0: as_json(home), 1: as_json(other)}, {}, 10)
     assert joint["work_queues"] == {
         "items": [
             {
@@ -39,3 +39,45 @@ def test_a_channel_that_all_shards_hold_back_counts_once() -> None:
     held = as_json(some_figures(channels_held_back=1, held_back=1))
     joint = figures([held, held])
     assert (joint["channels_held_back"], joint["held_back"]) == (1, 2)
+
+
+def row(shard: int, **known: Any) -> Any:
+    unknown = dict.fromkeys(("since", "restarts", "pid", "sessions", "store", "links", "behind_ms"))
+    return as_json(ShardNow(**{"shard": shard, "state": "serving", **unknown, **known}))
+
+
+def of_three(number: int, **seen: Any) -> list[Any]:
+    """The rows of a worker: itself in full, and what it sees of two others."""
+    own = row(number, since=number, restarts=0, pid=100 + number, sessions=5, links=2)
+    others = [row(shard, **seen.get(f"of_{shard}", {})) for shard in range(3) if shard != number]
+    return [own, *others]
+
+
+def test_a_shard_shows_itself_and_others_say_how_far_it_is_behind() -> None:
+    first = of_three(0, of_1={"behind_ms": 5}, of_2={"behind_ms": 0})
+    third = of_three(2, of_1={"behind_ms": 7000}, of_0={"behind_ms": 3})
+    found = shards({0: first, 1: of_three(1), 2: third}, {})
+    assert [(each["shard"], each["pid"], each["behind_ms"]) for each in found] == [
+        (0, 100, 3),
+        (1, 101, 7000),
+        (2, 102, 0),
+    ]
+
+
+def test_a_shard_that_does_not_answer_has_a_row_of_what_others_know() -> None:
+    away = {"state": "away", "since": 9, "behind_ms": 400}
+    found = shards({0: of_three(0, of_1=away), 2: of_three(2)}, {1: "away"})
+    assert found[1] == row(1, state="away", since=9, behind_ms=400)
+    [_, silent, _] = shards({0: of_three(0), 2: of_three(2)}, {1: "silent"})
+    assert silent["state"] == "silent"
+
+
+def test_what_the_operator_should_know_first_is_that_a_shard_is_missing() -> None:
+    away = {"state": "away", "since": 0}
+    reading = nothing_waits(
+        shards=FirstItems([ShardNow(**each) for each in of_three(0, of_1=away)], 0)
+    )
+    joint = now({0: as_json(reading)}, {1: "away", 2: "silent"}, 10)
+    assert joint["sentence"].startswith("shard 1 cannot be reached since ")
+    silent = now({0: as_json(reading)}, {2: "silent"}, 10)
+    assert silent["sentence"] == ("shard 2 does not answer: requests for its sessions are refused")

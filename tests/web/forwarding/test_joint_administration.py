@@ -1,5 +1,6 @@
 """The administration of any worker answers for all shards."""
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -50,6 +51,8 @@ async def test_sessions_of_all_shards_are_listed_in_order(both: Workers, ada: Op
     page = await ada.get("/sessions")
     assert [each["key"] for each in page["items"]] == keys
     assert page["unanswered"] == []
+    homes = [both.home_of(key.partition("/")[0]) for key in keys]
+    assert [each["shard"] for each in page["items"]] == homes
 
 
 async def test_a_cursor_goes_through_the_sessions_of_all_shards(
@@ -165,6 +168,29 @@ async def test_a_shard_that_does_not_answer_is_named(both: Workers, ada: Operato
         status, found = await ada.ask(method, "/sessions/nobody/1")
         assert status == 503
         assert found["error"]["message"].startswith("shard 1: it cannot be reached")
+
+
+async def test_each_worker_has_a_row(both: Workers, ada: Operator) -> None:
+    await named(both)
+    first, second = (await ada.get("/shards"))["items"]
+    for shard, each in enumerate((first, second)):
+        assert (each["shard"], each["state"], each["store"]) == (shard, "serving", "available")
+        assert (each["sessions"], each["links"], each["restarts"]) == (2, 1, 0)
+        assert each["pid"] == os.getpid()
+    now = await ada.get("/now")
+    assert [each["shard"] for each in now["shards"]["items"]] == [0, 1]
+    assert not now["sentence"].startswith("shard")
+
+
+async def test_a_worker_that_is_away_has_a_row_of_what_others_know(
+    both: Workers, ada: Operator
+) -> None:
+    both.servers[1].forwarding._placement.admin_of(1).unlink()  # type: ignore[union-attr]
+    _, found = await ada.ask("GET", "/shards")
+    _, second = found["items"]
+    assert (second["state"], second["sessions"], second["store"]) == ("away", None, None)
+    _, now = await ada.ask("GET", "/now")
+    assert now["sentence"].startswith("shard 1 cannot be reached")
 
 
 async def test_a_reader_changes_nothing(both: Workers, tmp_path: Path) -> None:

@@ -1,0 +1,77 @@
+"""The worker of each shard, as this one sees it: itself in full, others from outside."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.delivery.ports.store_port import StorePort
+
+if TYPE_CHECKING:
+    from holdfast.web.admin.now_views import ShardNow, StoreState
+
+_MS_PER_S = 1000
+
+
+def state_of(store: StorePort) -> "StoreState":
+    """Return whether a store takes messages."""
+    if store.is_full:
+        return "full"
+    return "available" if store.takes_messages else "unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardViews:
+    """Looks at the shards of this deployment.
+
+    Args:
+        number: This shard.
+        restarts: How often the supervisor has started another process here.
+        started: When this process began, in milliseconds.
+        away_s: Returns for how many seconds others have had no link to this one, by number.
+    """
+
+    state: ServerState
+    number: int
+    others: tuple[int, ...]
+    restarts: int
+    started: int
+    away_s: Callable[[], Mapping[int, float]]
+
+    def read(self) -> "list[ShardNow]":
+        """Return what this worker knows of each shard, by number."""
+        from holdfast.web.admin.now_views import ShardNow
+
+        state, away_s = self.state, self.away_s()
+        others, now = state.hub.others, state.node.now_ms()
+        behind_s: Mapping[int, float] = {} if others is None else others.figures().behind_s
+        own = ShardNow(
+            shard=self.number,
+            state="serving",
+            since=self.started,
+            restarts=self.restarts,
+            pid=os.getpid(),
+            sessions=len(state.sessions),
+            store=state_of(state.store),
+            links=len(self.others) - len(away_s),
+            # Only others know.
+            behind_ms=None,
+        )
+        found = [own]
+        for shard in self.others:
+            gone_s, waits_s = away_s.get(shard, 0.0), behind_s.get(shard)
+            found.append(
+                ShardNow(
+                    shard=shard,
+                    state="away" if gone_s else "serving",
+                    since=now - round(gone_s * _MS_PER_S) if gone_s else None,
+                    restarts=None,
+                    pid=None,
+                    sessions=None,
+                    store=None,
+                    links=None,
+                    behind_ms=None if waits_s is None else round(waits_s * _MS_PER_S),
+                )
+            )
+        return sorted(found, key=lambda each: each.shard)
