@@ -23,7 +23,7 @@ from holdfast.cli.flags import ConfigFile, GivenSettings
 from holdfast.cli.output import complain
 from holdfast.cli.program import Program, WithManyOptions
 from holdfast.compose import CannotStart, running
-from holdfast.compose.placement import alone
+from holdfast.compose.placement import Placement, alone
 from holdfast.compose.standing_in import standing_in
 from holdfast.compose.succession import NoSuccession
 from holdfast.compose.supervised import Supervised, do_as_asked
@@ -32,6 +32,7 @@ from holdfast.settings.environment import LIST
 from holdfast.settings.suggestion import did_you_mean
 from holdfast.store.connection import StoreUnavailable
 from holdfast.supervisor.control import Channel, Say, given_channel, reason
+from holdfast.supervisor.titles import SERVER, STAND_IN, name_process, server_of
 from holdfast.web.admin.tokens import OPERATOR_FILE
 
 # What settings with a pattern may be.
@@ -171,6 +172,7 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
         placement = await place_of(found, supervisor)
     if not placement.is_alone:
         logs.configure(found.log_level, shard=placement.number)
+    name_process(_name_of(supervisor, placement))
     if supervisor.is_stand_in:
         async with standing_in(found, supervisor):
             ends = [asyncio.create_task(each) for each in (supervisor.ended(), stopped.wait())]
@@ -195,6 +197,12 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
             await asyncio.wait([asked])
         if server.has_left or (not asked.cancelled() and asked.result()):
             _leave_at_once()
+
+
+def _name_of(supervisor: Supervised, placement: Placement) -> str:
+    if supervisor.is_stand_in:
+        return STAND_IN
+    return SERVER if placement.is_alone else server_of(placement.number)
 
 
 def _has_terminal() -> bool:

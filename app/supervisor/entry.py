@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from holdfast.supervisor.control import STATE_VARIABLE, given_channel
+from holdfast.supervisor.titles import IMPORTER, SUPERVISOR, name_process
 
 # As the setting `supervisor` has it.
 IS_DEFAULT = True
@@ -23,6 +24,7 @@ def enter(words: Sequence[str], load: Callable[[int], object]) -> None:
         from holdfast.supervisor.importer import serve_forks
         from holdfast.supervisor.system import RealSystem
 
+        name_process(IMPORTER)
         serve_forks(channel, load, RealSystem())
         return
     left = os.environ.pop(STATE_VARIABLE, "")
@@ -30,6 +32,7 @@ def enter(words: Sequence[str], load: Callable[[int], object]) -> None:
         from holdfast.supervisor.replacing import supervise
         from holdfast.supervisor.system import RealSystem
 
+        name_process(SUPERVISOR)
         sys.exit(supervise(["serve", *words], left, RealSystem()))
 
 

@@ -115,7 +115,8 @@ class Supervisor:
             shard=place.number,
             shards=len(self.places),
             links=self.links,
-            restarts=place.restarts,
+            # One that succeeds another counts from zero, as the supervisor does then.
+            restarts=place.restarts if door is None else 0,
         )
         return server
 

@@ -93,7 +93,7 @@ class LiveFigures:
     def _figures(
         self, census: Census, letters: LetterStatistics, times: Latencies | None
     ) -> "Figures":
-        # Nobody may ever want to see them.
+        # Many servers never show them.
         from holdfast.web.admin.system_views import Figures, Latency
         from holdfast.web.admin.views import view_of
 
