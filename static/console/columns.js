@@ -21,8 +21,13 @@ function receiver(key) {
     return name.startsWith(WORK) ? link(key, "work", name.slice(WORK.length)) : link(key, "subjects", name);
 }
 
-/** The state of a session, whose client may be away or not have connected yet if it is UNDEF. */
-const stateNow = (state) => badge(state === "UNDEF" ? "no client" : state.toLowerCase(), MOODS.get(state));
+// The states of workers and of their stores.
+const OF_WORKERS = new Map([["serving", "good"], ["available", "good"], ["silent", "warn"], ["away", "bad"],
+    ["unavailable", "bad"], ["full", "bad"]]);
+
+/** The state of a session, whose client may be away or not have connected yet if it is UNDEF; or of a worker. */
+const stateNow = (state) => badge(state === "UNDEF" ? "no client" : state.toLowerCase(),
+    MOODS.get(state) ?? OF_WORKERS.get(state));
 
 // How values are written, by the form of their column.
 const FORMS = new Map(Object.entries({
@@ -50,7 +55,8 @@ export const meanings = (columns) => h("details", {class: "meanings"}, h("summar
 /** The columns without messages that have a time beside them: it leads there. */
 const seen = (columns) => columns.filter(({name}) => !name.endsWith(OF_TIME));
 
-const headed = (name) => spaced(name[0].toUpperCase() + name.slice(1));
+// The value names its unit.
+const headed = (name) => spaced(name[0].toUpperCase() + name.slice(1).replace(/_ms$/u, ""));
 
 /** A column as `sheet` takes it. */
 export const shown = ({name, form}) => [headed(name), (row) => {

@@ -25,7 +25,8 @@ const drawn = (tables, now) => [
     ...tables.map((table) => list(table, now[table.name])),
 ];
 
-const mood = ({sentence, store}) => (store === "available" ? (sentence === "nothing waits" ? "good" : "warn") : "bad");
+const mood = ({sentence, store, shards}) => (store !== "available" || shards.items.some(({state}) => state !== "serving")
+    ? "bad" : sentence === "nothing waits" ? "good" : "warn");
 
 /** A list with how many more there are; nothing if it is empty. */
 const list = ({title, columns}, found) => found?.items.length > 0 && h("div", {},

@@ -31,7 +31,7 @@ function drawn({readings, alerts}) {
 
 function verdict(now, before) {
     const problems = [
-        ...(now.unanswered ?? []).map(({shard, reason}) => ["bad", `Shard ${shard} is not in these figures: ${reason}.`, null]),
+        ...(now.unanswered ?? []).map(({shard, reason}) => ["bad", `Shard ${shard} is not in these figures: ${reason}.`, ["now"]]),
         !now.store_available && ["bad", "The store is unavailable: durable messages are refused.", null],
         now.unaccounted !== 0 && ["bad", `${many(now.unaccounted, "entry is", "entries are")} not accounted for.`, null],
         now.alerts > 0 && ["bad", `${many(now.alerts, "alert is", "alerts are")} raised.`, ["now"]],

@@ -37,6 +37,8 @@ async function list(app, chosen) {
         ["In flight", ({in_flight}) => count(in_flight), "number"],
         ["Attempts", ({attempts}) => count(attempts), "number"],
         ["Seen", ({last_seen}) => when(last_seen)],
+        // Only one of several workers has a number.
+        ...("shard" in app.about ? [["Shard", ({shard}) => count(shard), "number"]] : []),
     ], (cursor, limit) => app.api.get("sessions", {...chosen, cursor, limit}), "No matching sessions.");
     return [
         h("h1", {}, "Sessions"),
@@ -81,6 +83,7 @@ const facets = (it) => h("div", {class: "grid"},
         ["over", it.transport ?? "–"],
         ["connection", it.has_connection ? "open" : "none"],
         ["durable", it.durable ? "yes" : "no"],
+        ["shard", it.shard ?? null],
         ["settles by", it.gives_verdicts ? "verdicts" : it.acknowledges ? "acknowledgements" : "writing"],
         ["began", time(it.created)],
         ["seen", when(it.last_seen)],

@@ -14,6 +14,7 @@ from bench.journal.generate import generate
 from bench.journal.outlets import Streams
 from tests.browser import chatting
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
+from tests.browser.console.workers_shown import show_three
 from tests.browser.console.world import RULES, World, examined, ordinary
 from tests.serving import Server, kill_orphans_in
 from tests.store.servers import ValkeyServer
@@ -177,6 +178,12 @@ def alerts(studio: Studio, page: Page, kind: str) -> None:
     console(lambda _: "#/now")(studio, page, kind)
 
 
+def workers(studio: Studio, page: Page, kind: str) -> None:
+    """Several workers, of which one does not answer."""
+    show_three(page)
+    console(lambda _: "#/now")(studio, page, kind)
+
+
 def report(studio: Studio, page: Page, _: str) -> None:
     page.goto(studio.report.as_uri())
 
@@ -198,6 +205,7 @@ POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "console-door": console_door,
     "console": console(lambda _: "#/"),
     "console-now": alerts,
+    "console-workers": workers,
     "console-session": console(lambda _: "#/sessions/mail/1"),
     "console-dead": console(lambda _: "#/dead"),
     "console-kind": console(_kind),
