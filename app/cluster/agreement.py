@@ -1,13 +1,18 @@
 """Waits until all shards know facts of this one.
 
-A fact is appended to the log; each shard tells how far it has read that. A shard that tells nothing
-is left out only if no process can speak for it: the store of that shard names none, or one whose
-lease was not raised for so long that it must be silent. A process that opens that shard later reads
-the facts after its opening, so it finds this one. So does the silent one, if it can raise its lease
-again: before it speaks, it must read all facts as after an opening.
+A fact is appended to the log; each shard tells how far it has read that. One whose store is away
+says so on a link, where it is asked. A shard that tells nothing is left out only if no process can
+speak for it: the store of that shard names none, or one whose lease was not raised for so long that
+it must be silent. A process that opens that shard later reads the facts after its opening, so it
+finds this one. So does the silent one, if it can raise its lease again: before it speaks, it must
+read all facts as after an opening.
+
+An embedded store has a counter for a lease. Its process may speak without a raise, for example
+while that store cannot write. Then it says on links that it lives, and is not left out; see
+`inclusion.py`.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from holdfast.cluster.frames import Facts
@@ -20,8 +25,11 @@ _LOOK_S: Final = 0.25
 _LONGEST_LOOK_S: Final = 0.5
 # Until when a subscription waits.
 _PATIENCE_S: Final = 5.0
-# How long a shard may stay quiet before it is looked at.
-_QUIET_S: Final = 0.25
+# How long a shard may stay quiet before it is looked at and asked, and how often it is asked.
+_QUIET_S: Final = 0.1
+_ASK_S: Final = 0.5
+# For how long looks go on when nothing waits any more: what waits next is answered sooner.
+_LOOK_ON_S: Final = 10.0
 
 # Called with the place behind the frame of the facts, or a later one; or with None if the log does
 # not have them.
@@ -31,7 +39,7 @@ Stated = Callable[[Place | None], None]
 class _Holder:
     """What was seen of the lease of a shard."""
 
-    __slots__ = ("asked_at", "heard_at", "lease", "since")
+    __slots__ = ("asked_at", "heard_at", "lease", "needed_at", "since")
 
     def __init__(self) -> None:
         self.lease: str | None = None
@@ -40,12 +48,30 @@ class _Holder:
         self.heard_at = 0.0
         # When a look began that has no answer yet; negative if there is none.
         self.asked_at = -1.0
+        # When something last waited for the shard.
+        self.needed_at = 0.0
+
+    def is_due(self, now: float) -> bool:
+        """Whether to look now."""
+        has_stood = self.heard_at < self.since + SILENT_S <= now
+        return self.lease is None or has_stood or now - self.heard_at >= _LOOK_S
+
+    def read(self, lease: str | None, now: float) -> bool:
+        """Take note of what a look has found. Returns whether no process can speak."""
+        asked_at, self.asked_at = self.asked_at, -1.0
+        is_gapless = asked_at - self.heard_at <= _LONGEST_LOOK_S
+        if lease is None:
+            self.lease = None
+        elif lease != self.lease or not is_gapless:
+            self.lease, self.since = lease, now
+        self.heard_at = now
+        return lease == "" or (lease is not None and asked_at - self.since >= SILENT_S)
 
 
 class _Waiting:
     """Facts that not all shards know yet."""
 
-    __slots__ = ("deadline", "done", "facts", "holders", "missing", "place", "stated_at")
+    __slots__ = ("deadline", "done", "facts", "missing", "place", "stated_at")
 
     def __init__(self, facts: Facts, deadline: float, done: Callable[[bool], None]) -> None:
         self.facts = facts
@@ -57,7 +83,6 @@ class _Waiting:
         self.place: Place | None = None
         self.stated_at = 0.0
         self.missing: set[int] = set()
-        self.holders: dict[int, _Holder] = {}
 
 
 class Agreements:
@@ -74,6 +99,9 @@ class Agreements:
         # How far each shard has read this shard's log.
         self._seen: dict[int, Place] = {}
         self._waiting: list[_Waiting] = []
+        self._holders: dict[int, _Holder] = {}
+        # By shard, about which place it was asked, and when.
+        self._asked: dict[int, tuple[Place, float]] = {}
         self._now = 0.0
 
     def __len__(self) -> int:
@@ -121,36 +149,58 @@ class Agreements:
     def holders_to_read(self, now: float) -> list[int]:
         """Return the shards whose holder and lease are to be read now, one look at a time."""
         self._now = now
-        wanted: set[int] = set()
-        for waiting in self._waiting:
-            if waiting.place is None or now - waiting.stated_at < _QUIET_S:
+        for shard in self._quiet(now):
+            self._holders.setdefault(shard, _Holder()).needed_at = now
+        wanted: list[int] = []
+        for shard, holder in [*self._holders.items()]:
+            if holder.asked_at >= 0:
                 continue
-            for shard in waiting.missing:
-                holder = waiting.holders.setdefault(shard, _Holder())
-                is_free = holder.asked_at < 0
-                if is_free and (holder.lease is None or now - holder.heard_at >= _LOOK_S):
-                    holder.asked_at = now
-                    wanted.add(shard)
+            if now - holder.needed_at > _LOOK_ON_S:
+                del self._holders[shard]
+            elif holder.is_due(now):
+                holder.asked_at = now
+                wanted.append(shard)
         return sorted(wanted)
+
+    def _quiet(self, now: float) -> Mapping[int, Place]:
+        """Return for which shards something has waited, and for the last place that each needs."""
+        return {
+            shard: waiting.place
+            for waiting in self._waiting
+            if waiting.place is not None and now - waiting.stated_at >= _QUIET_S
+            for shard in waiting.missing
+        }
 
     def read(self, shard: int, lease: str | None, now: float) -> None:
         """Take note of a holder's epoch and lease; '' if there is none, None if unreadable."""
         self._now = now
-        for waiting in self._waiting:
-            holder = waiting.holders.get(shard)
-            # A look that began before the facts were in the log says nothing about them.
-            if holder is None or holder.asked_at < 0:
-                continue
-            asked_at, holder.asked_at = holder.asked_at, -1.0
-            is_gapless = asked_at - holder.heard_at <= _LONGEST_LOOK_S
-            if lease is None:
-                holder.lease = None
-            elif lease != holder.lease or not is_gapless:
-                holder.lease, holder.since = lease, now
-            holder.heard_at = now
-            if lease == "" or (lease is not None and asked_at - holder.since >= SILENT_S):
-                waiting.missing.discard(shard)
-        self._end_complete()
+        holder = self._holders.get(shard)
+        if holder is None or holder.asked_at < 0:
+            return
+        asked_at = holder.asked_at
+        if holder.read(lease, now):
+            for waiting in self._waiting:
+                # A look that began before the facts were in the log says nothing about them.
+                if waiting.place is not None and asked_at > waiting.stated_at:
+                    waiting.missing.discard(shard)
+            self._end_complete()
+
+    def lives(self, shard: int, now: float) -> None:
+        """Take note that a shard lives, although its lease may stand: it has said so."""
+        self._now = now
+        holder = self._holders.get(shard)
+        if holder is not None:
+            holder.lease = None
+
+    def to_ask(self, now: float) -> Mapping[int, Place]:
+        """Return which shards to ask on a link, and up to which place they must know all facts."""
+        due: dict[int, Place] = {}
+        for shard, place in self._quiet(now).items():
+            asked = self._asked.get(shard)
+            if asked is None or asked[0] != place or now - asked[1] >= _ASK_S:
+                self._asked[shard] = place, now
+                due[shard] = place
+        return due
 
     def tick(self, now: float) -> None:
         """Give up what has waited for too long."""

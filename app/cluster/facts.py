@@ -70,8 +70,10 @@ class OthersInterest:
 
     def __init__(self, others: Iterable[int]) -> None:
         self._shards: dict[str, set[int]] = {}
-        # Shards whose facts could not be read, or that have not told any.
+        # Shards whose facts could not be read, or that have not told any; and those that may have
+        # told some without waiting until this one knows them.
         self.unknown = {*others}
+        self._doubted: set[int] = set()
         # The channels that any of them has said to be topics, and which of these are new.
         self.topics: set[str] = set()
         self._new_topics: list[str] = []
@@ -87,6 +89,16 @@ class OthersInterest:
     def lose(self, shard: int) -> None:
         """Treat all publishes as if they had durable receivers there, until its facts are read."""
         self.unknown.add(shard)
+        self._cache.clear()
+
+    def doubt(self, shard: int) -> None:
+        """Treat all publishes as if they had durable receivers there, whatever is read."""
+        self._doubted.add(shard)
+        self._cache.clear()
+
+    def trust(self, shard: int) -> None:
+        """Go by what is read of a shard that was doubted."""
+        self._doubted.discard(shard)
         self._cache.clear()
 
     def learn(self, shard: int, facts: Facts) -> None:
@@ -133,7 +145,7 @@ class OthersInterest:
 
     def shards(self, channel: str) -> tuple[int, ...]:
         """Return the shards that may have durable receivers of a channel."""
-        if not (self._shards or self.unknown):
+        if not (self._shards or self.unknown or self._doubted):
             return ()
         found = self._cache.get(channel)
         if found is None:
@@ -144,10 +156,12 @@ class OthersInterest:
 
     def says(self, name: str) -> bool | None:
         """Return whether a shard has told this very fact; None if one may not have told it yet."""
-        return bool(self._shards.get(name)) or (None if self.unknown else False)
+        is_sure = not (self.unknown or self._doubted)
+        return bool(self._shards.get(name)) or (False if is_sure else None)
 
     def _matching(self, channel: str) -> Iterator[int]:
         yield from self.unknown
+        yield from self._doubted
         for pattern in lookups(channel):
             yield from self._shards.get(pattern, ())
 

@@ -18,6 +18,7 @@ from holdfast.compose.succession import Succession
 from holdfast.supervisor.control import LINK
 from holdfast.web.door_figures import DoorFigures
 from holdfast.web.endpoint import Endpoint
+from holdfast.web.forwarding.facts import FactsAsked, FactsOut
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.hello import Hello
 from holdfast.web.forwarding.home_core import HomeCore
@@ -61,13 +62,14 @@ class Forwarding:
         self._listening: socket.socket | None = None
         self._hello = Hello(placement.number, placement.count, deployment, version("holdfast"))
         self._server: LinkServer | None = None
-        self._far = {shard: FarShard(clock) for shard in placement.others}
+        self._far = {shard: FarShard(shard, clock) for shard in placement.others}
         self._giving: Giver | None = None
         self._taker: Taker | None = None
         # Says which shard handles what is published without a session, once there is a door.
         self.divider: AllShards | None = None
-        # What takes messages that others send over links.
+        # What takes messages that others send over links, and what answers them about facts.
         self.inlet: Inlet | None = None
+        self.facts: FactsAsked | None = None
 
     @property
     def buckets(self) -> list[int]:
@@ -79,6 +81,11 @@ class Forwarding:
     def passages(self) -> dict[int, PassageOut]:
         """By number of a shard, the way of messages to it over a link."""
         return {shard: far.passage for shard, far in self._far.items()}
+
+    @property
+    def facts_out(self) -> dict[int, FactsOut]:
+        """By number of a shard, the way to ask it about facts over a link."""
+        return {shard: far.facts for shard, far in self._far.items()}
 
     @property
     def is_linked(self) -> bool:
@@ -137,7 +144,9 @@ class Forwarding:
         per_frame = endpoint.options.ws_messages_per_frame
 
         def home() -> Home:
-            return Home(endpoint.scheduler, endpoint.coalescer, core, per_frame, self.inlet)
+            return Home(
+                endpoint.scheduler, endpoint.coalescer, core, per_frame, self.inlet, self.facts
+            )
 
         server = LinkServer(self._hello, home)
         stack.callback(server.close)

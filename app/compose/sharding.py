@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import Callable
 
 from holdfast.bayeux.server import Bayeux
+from holdfast.cluster.inclusion import Inclusion
 from holdfast.cluster.shards import ShardMap, Shards, homes_of
+from holdfast.compose.counting import Counting
 from holdfast.compose.forwarding import Forwarding
 from holdfast.compose.placement import Placement
 from holdfast.compose.shard_origin import store_of
 from holdfast.compose.storage import Storage
 from holdfast.settings import Settings
+from holdfast.sharding.facts_by_link import FactsByLink
 from holdfast.sharding.following import Following
 from holdfast.sharding.member import Member
 from holdfast.sharding.pace import Pace
@@ -19,6 +22,7 @@ from holdfast.store.other_shard import OtherStore
 from holdfast.store.primary import Primary
 from holdfast.store.shard_log import ShardLog
 from holdfast.store.url import StoreUrl
+from holdfast.web.speaking import ShardRight
 from holdfast.web.tasks import cancel
 
 
@@ -38,6 +42,9 @@ class Sharding:
     ) -> None:
         loop = asyncio.get_running_loop()
         self._storage = storage
+        # None if the lease of the store shows that this process lives.
+        self._inclusion: Inclusion | None = None
+        self._counting: Counting | None = None
         bucket_of = bayeux.state.client_ids.bucket_of
         self.member = Member(
             placement.number,
@@ -47,13 +54,25 @@ class Sharding:
             clock=loop.time,
             core_clock=core_clock,
             steady=boot_clock(),
-            may_speak=storage.right.may_speak,
+            may_speak=self._may_speak,
             wake=Pace(loop, self._end_turn).wake,
             reaches=reaches,
         )
         stores = {shard: _other(shard, placement, settings) for shard in self.member.others}
-        self.following = Following(self.member, stores, loop.time)
+        if isinstance(storage.right, ShardRight):
+            known, clock = self.member.known, boot_clock()
+            interest, others = known.interest, self.member.others
+            self._inclusion = Inclusion(others, interest, clock, known.wanted.add)
+            self._counting = Counting(self._log, storage.primary, self._inclusion, clock)
+        self._facts = FactsByLink(self.member, self._inclusion, loop.time)
+        self.following = Following(self.member, stores, self._facts, loop.time)
         self._task: asyncio.Task[None] | None = None
+
+    def _may_speak(self) -> bool:
+        """Return whether no other process has this shard, once what it knows is up to date."""
+        if self._inclusion is not None:
+            self._inclusion.check()
+        return self._storage.right.may_speak()
 
     @property
     def _log(self) -> ShardLog:
@@ -74,18 +93,30 @@ class Sharding:
 
     async def serve(self) -> None:
         """Take part, once all shards are there and this process is sure to go on."""
+        if self._counting is not None:
+            self._counting.begin()
         await self.following.read_facts()
-        self._storage.before_speaking(self.following.catch_up)
+        self._storage.before_speaking(self._catch_up)
         self.resume()
         await self.following.caught_up()
 
+    def _catch_up(self, then: Callable[[], None]) -> None:
+        if self._counting is not None:
+            self._counting.hurry()
+        self.following.catch_up(then)
+
     def join(self, forwarding: Forwarding) -> None:
-        """Let messages that are not stored go over the links to the others."""
+        """Let messages that are not stored, and questions, go over the links to the others."""
         forwarding.inlet = self.member.inlet
+        forwarding.facts, self._facts.outlets = self._facts, forwarding.facts_out
+        for each in forwarding.facts_out.values():
+            each.port = self._facts
         self.member.own.passing.passages = forwarding.passages
 
     def resume(self) -> None:
         """Write to the log, and follow the others."""
+        if self._counting is not None:
+            self._counting.begin()
         if self._task is None:
             self.member.serve()
             self._task = asyncio.create_task(self.following.run())
@@ -98,6 +129,8 @@ class Sharding:
             await self.following.rest()
             self.member.end_turn()
             self.member.pause()
+        if self._counting is not None:
+            await self._counting.end()
 
 
 def _other(shard: int, placement: Placement, settings: Settings) -> OtherStore:

@@ -43,7 +43,7 @@ from holdfast.store.store import Store
 from holdfast.store.url import StoreUrl
 from holdfast.store.write_right import Opening, random_seed
 from holdfast.units import counted
-from holdfast.web.speaking import LeavableRight, OwnStoreRight
+from holdfast.web.speaking import LeavableRight, ShardRight, own_right
 from holdfast.web.tasks import cancel
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Storage:
         self.is_fenced = False
         # No other process can open an embedded store: the lock of its directory is the lease.
         self._lease = Lease(boot_clock()) if embedded is None else None
-        self.right: LeavableRight = self._lease or OwnStoreRight()
+        self.right: LeavableRight = self._lease or own_right(boot_clock(), placement.is_alone)
         # Set when there are too many dead letters, or their number is unknown.
         self.has_excess = asyncio.Event()
         self.store = Store(
@@ -170,8 +170,8 @@ class Storage:
 
     def before_speaking(self, catch_up: Callable[[Callable[[], None]], None]) -> None:
         """Let this process catch up before it speaks again after a silence."""
-        if self._lease is not None:
-            self._lease.catch_up = catch_up
+        if isinstance(self.right, Lease | ShardRight):
+            self.right.catch_up = catch_up
 
     async def _leave_lease(self) -> None:
         if self._keeper is not None:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from holdfast.cluster.places import Place, place_of
 from holdfast.cluster.reading import Fields
+from holdfast.sharding.facts_by_link import FactsByLink
 from holdfast.sharding.member import Member
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.frame_reads import MOST_FRAMES
@@ -29,6 +31,8 @@ _TICK_S: Final = 0.2
 # process that leaves waits for its own store.
 _PATIENCE_S: Final = 2.0
 _RESTING_S: Final = 0.5
+# How long this shard tries to show others that it lives, before it reads their facts.
+_SHOWING_S: Final = 1.0
 
 
 class Following:
@@ -36,15 +40,23 @@ class Following:
 
     Args:
         stores: By number, the stores of the others.
+        facts: What others ask and are asked over links.
         clock: Returns the time of the event loop.
     """
 
     def __init__(
-        self, member: Member, stores: Mapping[int, OtherStore], clock: Callable[[], float]
+        self,
+        member: Member,
+        stores: Mapping[int, OtherStore],
+        facts: FactsByLink,
+        clock: Callable[[], float],
     ) -> None:
         self._member = member
         self._stores = stores
+        self._facts = facts
         self._clock = clock
+        # By shard, the end of its log when its facts were read.
+        self._ends: dict[int, Place] = {}
         # The shards whose holder and lease are to be read, and those whose stores are away.
         self._looks: set[int] = set()
         self._away: set[int] = set()
@@ -58,6 +70,7 @@ class Following:
 
         In the others, every channel counts as one with durable receivers.
         """
+        await _while(lambda: not self._facts.are_waited_for, _SHOWING_S)
         known = self._member.known
         known.want_all()
         try:
@@ -73,24 +86,40 @@ class Following:
     async def _read_facts(self, shard: int) -> None:
         while shard in self._member.known.wanted:
             try:
-                self._member.learn_all(shard, await self._stores[shard].told())
+                await self._learn_all(shard)
             except StoreUnavailable as error:
                 log.debug("the store of shard %d cannot be read: %s", shard, error)
                 await asyncio.sleep(_SHORTEST_PAUSE_S)
 
+    async def _learn_all(self, shard: int) -> None:
+        began_at = self._member.homes.contacts.clock()
+        found = await self._stores[shard].told()
+        self._member.learn_all(shard, found)
+        self._ends[shard] = place_of(found.end)
+        self._facts.has_read(shard, self._ends[shard], began_at)
+
     def catch_up(self, then: Callable[[], None]) -> None:
-        """Read the facts of all again, because they may have gone on without this shard."""
-        task = asyncio.create_task(self.read_facts())
+        """Read the facts of all again, because they may have gone on without this shard.
+
+        Their logs are read as well, as far as they are now.
+        """
+        task = asyncio.create_task(self._catch_up())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(lambda _: then())
 
+    async def _catch_up(self) -> None:
+        await self.read_facts()
+        await _while(lambda: not all(map(self._has_read_on, self._ends)))
+
+    def _has_read_on(self, shard: int) -> bool:
+        """Return whether the log is read as far as it was when the facts were read."""
+        place, end = self._member.readers[shard].place, self._ends[shard]
+        return place.fence > end.fence or (place.nonce == end.nonce and place.n >= end.n)
+
     async def caught_up(self) -> None:
         """Wait a limited time until all logs are taken as far as they were at the start."""
-        for _ in range(round(_PATIENCE_S / _BUSY_S)):
-            if self._member.has_caught_up:
-                return
-            await asyncio.sleep(_BUSY_S)
+        await _while(lambda: not self._member.has_caught_up)
 
     async def rest(self) -> None:
         """Let the store have everything that was read, after `run`."""
@@ -119,6 +148,7 @@ class Following:
         member = self._member
         try:
             member.tick()
+            self._facts.tick()
             self._looks.update(member.agreements.holders_to_read(self._clock()))
         except Exception:
             log.exception("a shard among others failed to advance its time")
@@ -163,7 +193,7 @@ class Following:
         if shard in self._looks:
             await self._look(shard)
         if shard in member.known.wanted:
-            member.learn_all(shard, await store.told())
+            await self._learn_all(shard)
         reader = member.readers[shard]
         if reader.is_looking:
             openings, link = await store.openings(reader.looks_at)
@@ -213,3 +243,10 @@ class Following:
         if shard in self._away:
             self._away.discard(shard)
             log.warning("the store of shard %d can be read again", shard)
+
+
+async def _while(is_so: Callable[[], bool], limit_s: float = _PATIENCE_S) -> None:
+    for _ in range(round(limit_s / _BUSY_S)):
+        if not is_so():
+            return
+        await asyncio.sleep(_BUSY_S)

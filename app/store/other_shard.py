@@ -65,15 +65,16 @@ class OtherStore:
         )
         return (openings or b"").decode(), (link or b"").decode()
 
-    async def holder(self) -> str | None:
+    async def holder(self) -> str:
         """Return the epoch and the lease of the process that has the shard; '' if none has had it.
 
-        None if it has no lease: then one cannot see whether it is silent.
+        In an embedded store, the lease is a counter, which is missing until the process serves. It
+        is raised before the facts of others are read.
         """
         epoch, lease = await self._reader.ask("HMGET", self._keys.meta, "epoch", "lease")
         if epoch is None:
             return ""
-        return None if lease is None else f"{epoch.decode()} {lease.decode()}"
+        return f"{epoch.decode()} {(lease or b'').decode()}"
 
     def close(self) -> None:
         """Close the connection."""

@@ -82,6 +82,7 @@ LETTERS_PAGE = Script("letters_page", source_of("letters_page"))
 # Not for the store link.
 CONFIRM = Script("confirm", source_of("confirm"))
 RAISE = Script("raise", source_of("raise"))
+COUNT = Script("count", source_of("count"))
 
 
 class ScriptCall(NamedTuple):

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
-from typing import NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
@@ -20,6 +20,7 @@ from holdfast.store.link import Answer, StoreLink, ignore_answer
 from holdfast.store.log_scripts import NO_HAND_OVERS, NO_LETTERS, LoggedFrame, Parts, Step
 from holdfast.store.log_state import LogState, StoredFrame, TakenLog, read_log_state
 from holdfast.store.publish_keys import first_of
+from holdfast.store.reader import Reader
 from holdfast.store.reply_errors import StoreRefused
 from holdfast.store.resp import Word
 from holdfast.store.scripts import ScriptCall
@@ -27,6 +28,9 @@ from holdfast.store.turn_buffer import TurnBuffer
 from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.unanswered_calls import UnansweredCalls
 from holdfast.store.write_right import StoreState, WriteRight
+
+if TYPE_CHECKING:
+    from holdfast.store.counter import Counter
 
 Facts = Mapping[str, str]
 # How many letters a call may have.
@@ -142,6 +146,14 @@ class ShardLog:
         self._precedes_turn = False
         buffer.framing = self
         writer.before_turn = self._flush
+
+    def counter(
+        self, reader: Reader, clock: Callable[[], float], raised: Callable[[float], None]
+    ) -> "Counter":
+        """Return what shows other shards that this process lives."""
+        from holdfast.store.counter import Counter
+
+        return Counter(reader, self._keys, self._right, clock, raised)
 
     @property
     def is_available(self) -> bool:

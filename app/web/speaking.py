@@ -2,7 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
+
+# How long other shards wait at least for one of which nothing shows that it lives.
+_FROZEN_S: Final = 2.5
 
 
 class SpeakingRight(Protocol):
@@ -70,3 +73,58 @@ class OwnStoreRight:
         waiting, self._waiting = self._waiting, []
         for then in waiting:
             then()
+
+
+class ShardRight(OwnStoreRight):
+    """The same of one of several shards, which others leave out if it does not run for a while.
+
+    Then it catches up with them before it speaks again.
+
+    Args:
+        clock: Must not stop while the process or the machine does.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._clock = clock
+        self._looked_at = clock()
+        # Called after a time in which this process did not run, with what ends the silence.
+        self.catch_up: Callable[[Callable[[], None]], None] = _at_once
+        self._is_leaving = self._is_catching_up = False
+        self._silent_since = 0.0
+
+    def may_speak(self) -> bool:
+        now = self._clock()
+        gap, self._looked_at = now - self._looked_at, now
+        if gap > _FROZEN_S and not self._is_catching_up:
+            self._is_catching_up = self.is_silent = True
+            self.silences += 1
+            self._silent_since = now - gap
+            self.catch_up(self._caught_up)
+        return not self.is_silent
+
+    def _caught_up(self) -> None:
+        self._is_catching_up = False
+        self.silent_s += self._clock() - self._silent_since
+        self._speak_if_possible()
+
+    def leave(self) -> None:
+        self._is_leaving = self.is_silent = True
+
+    def stay(self) -> None:
+        self._is_leaving = False
+        self._speak_if_possible()
+
+    def _speak_if_possible(self) -> None:
+        if not (self._is_leaving or self._is_catching_up):
+            super().stay()
+
+
+def own_right(clock: Callable[[], float], is_alone: bool) -> LeavableRight:
+    """Return the right of a process that owns its store, alone or as one of several shards."""
+    return OwnStoreRight() if is_alone else ShardRight(clock)
+
+
+def _at_once(then: Callable[[], None]) -> None:
+    """End a silence at once: there is nothing to catch up with."""
+    then()

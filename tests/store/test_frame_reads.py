@@ -13,6 +13,7 @@ from holdfast.store.connection import StoreUnavailable
 from holdfast.store.frame_reads import Fields
 from holdfast.store.keys import RedisKeys
 from holdfast.store.other_shard import OtherStore
+from holdfast.store.scripts import COUNT
 from holdfast.store.spacing import AT_ONCE, PAUSE_S
 from tests.store.caller import until
 from tests.store.servers import ValkeyServer, primary_at
@@ -91,6 +92,34 @@ async def test_frames_are_heard_once_and_in_order(store: ValkeyServer) -> None:
         await task
         # The connection answers other questions now.
         assert await follower.other.holder() == ""
+
+
+async def test_a_process_without_a_lease_is_seen_to_live_by_its_counter(
+    store: ValkeyServer,
+) -> None:
+    other = Follower(store).other
+    store.ask("HSET", KEYS.meta, "epoch", "7-1.aaaaaaaa")
+    assert await other.holder() == "7-1.aaaaaaaa "
+    store.ask("EVAL", COUNT.source, "1", KEYS.meta, "7-1.aaaaaaaa")
+    assert await other.holder() == "7-1.aaaaaaaa 1"
+    # Another process has opened the store.
+    store.ask("EVAL", COUNT.source, "1", KEYS.meta, "6-1.aaaaaaaa")
+    assert await other.holder() == "7-1.aaaaaaaa 1"
+    other.close()
+
+
+async def test_the_counter_takes_no_room_on_the_disk() -> None:
+    with ValkeyServer(appendonly="yes") as store:
+        store.ask("HSET", KEYS.meta, "epoch", "7-1.aaaaaaaa")
+        size = aof_size(store)
+        for _ in range(3):
+            store.ask("EVAL", COUNT.source, "1", KEYS.meta, "7-1.aaaaaaaa")
+        assert aof_size(store) == size
+        assert store.ask("HGET", KEYS.meta, "lease") == b"3"
+
+
+def aof_size(store: ValkeyServer) -> int:
+    return int(store.ask("INFO", "persistence")["aof_current_size"])
 
 
 async def test_a_reader_that_is_cancelled_when_its_connection_is_lost_leaves_no_fault(

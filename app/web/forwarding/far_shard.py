@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.web.forwarding.facts import FactsOut
 from holdfast.web.forwarding.frames import (
     TRANSPORTS,
     FrameUnreadable,
@@ -49,7 +50,7 @@ class FarShard:
     broke is refused, because it is unknown what became of it; a lone connect is sent again.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, shard: int, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._link: Link | None = None
         # When the last link was lost.
@@ -85,8 +86,10 @@ class FarShard:
         self._outcomes: list[tuple[Kind, int]] = []
         # The way of messages to that shard.
         self.passage = PassageOut()
+        self.facts = FactsOut(shard)
         self._handlers: Handlers = {
             **self.passage.handlers,
+            **self.facts.handlers,
             Kind.ANSWER: self._answer,
             Kind.REFUSED: self._refuse,
             Kind.DONE: self._finish,
@@ -127,6 +130,7 @@ class FarShard:
         self._is_paused = False
         link.collect(self._take_outcomes)
         self.passage.begin(link)
+        self.facts.begin(link)
         self._told = ToldSpeakers()
         for browser, age_s in self.newcomers().items():
             self.tell_newcomer(browser, age_s)
@@ -144,6 +148,7 @@ class FarShard:
             return
         self._link, self._lost_at = None, self._clock()
         self.passage.lost()
+        self.facts.lost()
         exchanges, self._exchanges = self._exchanges, {}
         self._numbers.clear()
         self._outcomes.clear()

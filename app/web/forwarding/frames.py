@@ -38,6 +38,8 @@ class Kind(IntEnum):
     HELD = 15  # no messages follow for now: the number of the request, 0 if there was none
     NEWCOMER = 16  # milliseconds since a socket without a cookie got an identity, and which
     GRAFTED = 17  # the number of the last graft that this shard knows
+    ASK_FACTS = 18  # a place in the log of this shard: say when all facts before it are known
+    ALIVE = 19  # a number: this process lives, although its lease may not be raised
     # From the home
     ANSWER = 20  # an exchange, and its replies
     REFUSED = 21  # an exchange that is refused as a whole
@@ -54,6 +56,8 @@ class Kind(IntEnum):
     HEARD = 32  # all messages so far have arrived
     PRUNE = 33  # send no messages of these channels, which have no receivers here
     GRAFT = 34  # the number of a graft, and the channel that is pruned no more; all if it is empty
+    FACTS_KNOWN = 35  # a place: all facts before it are known
+    LIFE_HEARD = 36  # the number of `ALIVE`
 
 
 _KINDS: Final = {int(kind): kind for kind in Kind}

@@ -98,8 +98,8 @@ class LinkServer:
         def greeted(fault: str | None) -> None:
             if fault is not None:
                 log.error("a link of another process is refused: %s", fault)
-            elif home.passage is not None:
-                home.passage.begin(home.link, shards[0])
+            else:
+                home.begin(shards[0])
 
         greet(home.link, self._hello, check, greeted)
         return home.link.as_protocol()

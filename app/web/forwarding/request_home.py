@@ -10,6 +10,7 @@ from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.wire.receipts import Receipt, Taken
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.messages.message import Event
+from holdfast.web.forwarding.facts import FactsAsked, FactsIn
 from holdfast.web.forwarding.far_socket import FarSocket
 from holdfast.web.forwarding.frames import (
     TRANSPORTS,
@@ -72,6 +73,7 @@ class Home:
 
     Args:
         inlet: What takes messages of the door's shard.
+        facts: What answers that shard about facts.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Home:
         core: HomeCore,
         messages_per_frame: int,
         inlet: Inlet | None = None,
+        facts: FactsAsked | None = None,
     ) -> None:
         self._core = core
         self._speakers = KnownSpeakers()
@@ -88,8 +91,10 @@ class Home:
         self.is_quiet = False
         # The way of messages from that shard.
         self.passage = None if inlet is None else PassageIn(inlet)
+        self.facts = None if facts is None else FactsIn(facts)
         handlers: Handlers = {
             **({} if self.passage is None else self.passage.handlers),
+            **({} if self.facts is None else self.facts.handlers),
             Kind.SPEAKER: self._speakers.learn,
             Kind.EXCHANGE: self._begin,
             Kind.ENDED: self._abort,
@@ -123,6 +128,13 @@ class Home:
     def is_settled(self) -> bool:
         """Whether all exchanges over HTTP are answered."""
         return not self._exchanges
+
+    def begin(self, shard: int) -> None:
+        """Serve the door of this shard."""
+        if self.passage is not None:
+            self.passage.begin(self.link, shard)
+        if self.facts is not None:
+            self.facts.begin(self.link, shard)
 
     # What the door sends
 
@@ -267,6 +279,8 @@ class Home:
         """The door has gone, with all its connections: what it did not confirm waits again."""
         if self.passage is not None:
             self.passage.lost()
+        if self.facts is not None:
+            self.facts.lost()
         now = self._clock()
         receipts, self._receipts = self._receipts, {}
         for receipt in receipts.values():

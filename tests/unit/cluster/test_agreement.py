@@ -81,7 +81,7 @@ def test_a_shard_whose_store_names_no_holder_is_left_out() -> None:
     at.agree()
     at.confirm(5)
     at.agreements.saw(1, place(5))
-    at.look("", 0.1)
+    at.look("", 0.05)
     assert at.answers == []
     at.look("", 0.3)
     assert at.answers == [True]
@@ -119,6 +119,65 @@ def test_a_shard_is_not_looked_at_before_the_fact_is_in_the_log() -> None:
     at.confirm(5)
     at.agreements.saw(1, place(5))
     assert at.answers == []
+
+
+def test_a_shard_that_says_that_it_lives_is_not_left_out_although_its_lease_stands() -> None:
+    at = Shard()
+    at.agree()
+    at.confirm(5)
+    at.agreements.saw(1, place(5))
+    for n in range(40):
+        now = 0.3 + n / 10
+        at.look("7 1", now)
+        if n % 10 == 5:
+            at.agreements.lives(2, now)
+    assert at.answers == []
+    for n in range(31):
+        at.look("7 1", 4.3 + n / 10)
+    assert at.answers == [True]
+
+
+def test_while_a_lease_stands_later_facts_need_no_three_seconds_each() -> None:
+    at = Shard()
+    at.agree()
+    at.confirm(5)
+    at.agreements.saw(1, place(5))
+    for n in range(34):
+        at.look("7 1", 0.3 + n / 10)
+    assert at.answers == [True]
+    at.agree(now=3.7)
+    at.look("7 1", 3.75)
+    at.confirm(6)
+    at.agreements.saw(1, place(6))
+    at.look("7 1", 4.0)
+    assert at.answers == [True, True]
+
+
+def test_a_look_that_began_before_a_fact_was_in_the_log_says_nothing_about_it() -> None:
+    at = Shard()
+    at.agree()
+    at.confirm(5)
+    at.agreements.saw(1, place(5))
+    for n in range(34):
+        at.look("7 1", 0.3 + n / 10)
+    at.agree(now=4.0)
+    assert at.agreements.holders_to_read(4.0) == [2]
+    at.confirm(6)
+    at.agreements.saw(1, place(6))
+    at.agreements.read(2, "7 1", 4.2)
+    assert at.answers == [True]
+
+
+def test_shards_are_asked_about_the_last_place_that_they_must_know() -> None:
+    at = Shard()
+    for n in (5, 6):
+        at.agree()
+        at.confirm(n)
+    at.agreements.saw(1, place(6))
+    assert at.agreements.to_ask(0.05) == {}
+    assert at.agreements.to_ask(0.2) == {2: place(6)}
+    assert at.agreements.to_ask(0.6) == {}
+    assert at.agreements.to_ask(0.8) == {2: place(6)}
 
 
 # Interest
@@ -246,6 +305,9 @@ class FactsBeforeOpening(World):
     def opening_steps(self, process: Process) -> list[Callable[[], None]]:
         opening, *reading = super().opening_steps(process)
         return [*reading, opening] if self.openings >= len(self.stores) else [opening, *reading]
+
+    def after_silence(self, process: Process) -> list[Callable[[], None]]:
+        return super().opening_steps(process)[1:]
 
 
 def check_found(broken: type[World]) -> None:

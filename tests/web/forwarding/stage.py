@@ -65,7 +65,7 @@ class Pair:
         self.door = Rig(requests=self._door, **options)
 
     def _door(self, rig: Rig) -> Door:
-        self.far = FarShard(rig._clock)
+        self.far = FarShard(1, rig._clock)
         newcomers = Newcomers(None)
         return Door(
             rig.scheduler, client_ids(), lambda _: FAR, {FAR: self.far}, newcomers.subject_of

@@ -63,7 +63,7 @@ class Ends:
         self.rig = Rig()
         self.inlet = Inlet()
         self.place = Placement(path.parent, path.parent, number=1, count=2)
-        self.far = FarShard(self.rig._clock)
+        self.far = FarShard(1, self.rig._clock)
         self.server = self.serve(home)
         self.keeper = LinkKeeper(1, path, door, self.far)
 

@@ -1,0 +1,42 @@
+"""Shows other shards that this process lives, although no lease of its store says so."""
+
+import asyncio
+from collections.abc import Callable
+
+from holdfast.cluster.inclusion import Inclusion
+from holdfast.store.primary import Primary
+from holdfast.store.reader import Reader
+from holdfast.store.shard_log import ShardLog
+from holdfast.web.tasks import cancel
+
+
+class Counting:
+    """Raises the counter in the store of this shard while it takes part.
+
+    Args:
+        primary: Where to connect once more: nothing else may delay a raise.
+        clock: Must not stop while the process does.
+    """
+
+    def __init__(
+        self, log: ShardLog, primary: Primary, inclusion: Inclusion, clock: Callable[[], float]
+    ) -> None:
+        self._reader = Reader(primary)
+        self._counter = log.counter(self._reader, clock, inclusion.shown)
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Raise it until `end` is called."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._counter.run())
+
+    def hurry(self) -> None:
+        """Raise it as soon as possible: this process did not run for a while."""
+        self._counter.hurry()
+
+    async def end(self) -> None:
+        """Raise it no more."""
+        if self._task is not None:
+            await cancel(self._task)
+            self._task = None
+        self._reader.close()
