@@ -22,7 +22,7 @@ from holdfast import logs, settings
 from holdfast.cli.flags import ConfigFile, GivenSettings
 from holdfast.cli.output import complain
 from holdfast.cli.program import Program, WithManyOptions
-from holdfast.compose import CannotStart, running
+from holdfast.compose import CannotStart, Dismissed, running
 from holdfast.compose.placement import Placement, alone
 from holdfast.compose.standing_in import standing_in
 from holdfast.compose.succession import NoSuccession
@@ -149,21 +149,29 @@ async def _serve(found: Settings) -> None:
 
         count_of(found, is_supervised=False)
     reloads = found.tls_cert is not None and not _has_terminal()
-    stopped = _stop_event(_stop_signals(reloads=reloads))
+    stopped, reloaded = asyncio.Event(), asyncio.Event()
+    _set_by(_stop_signals(reloads=reloads), stopped)
+    if reloads:
+        # A standby that waits must not end by it.
+        _set_by([signal.SIGHUP], reloaded)
     token = (found.data / OPERATOR_FILE).absolute()
     is_first_start = not token.exists()
-    async with running(found, NoSuccession()) as server:
-        if reloads:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
-        _welcome(found, server.url, token if is_first_start else None)
-        await stopped.wait()
+    with suppress(Dismissed):
+        async with running(found, NoSuccession(stopped)) as server:
+            if reloads:
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
+            if reloaded.is_set():
+                server.reload()
+            _welcome(found, server.url, token if is_first_start else None)
+            await stopped.wait()
 
 
 async def _serve_supervised(found: Settings, channel: Channel) -> None:
     """Serve until the supervisor, or its end, says otherwise."""
     # SIGHUP is the supervisor's.
-    stopped = _stop_event([signal.SIGTERM, signal.SIGINT])
-    supervisor = Supervised(channel)
+    stopped = asyncio.Event()
+    _set_by([signal.SIGTERM, signal.SIGINT], stopped)
+    supervisor = Supervised(channel, stopped)
     await supervisor.begin()
     placement = alone(found)
     if found.workers != 1 or supervisor.shard:
@@ -178,6 +186,14 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
             ends = [asyncio.create_task(each) for each in (supervisor.ended(), stopped.wait())]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         return
+    with suppress(Dismissed):
+        await _serve_in(found, supervisor, placement, stopped)
+
+
+async def _serve_in(
+    found: Settings, supervisor: Supervised, placement: Placement, stopped: asyncio.Event
+) -> None:
+    """Serve in a place until somebody says otherwise. Raises `Dismissed` if it never served."""
     token = (found.data / OPERATOR_FILE).absolute()
     is_first_start = not token.exists()
     async with running(found, supervisor, placement) as server:
@@ -212,12 +228,11 @@ def _has_terminal() -> bool:
     return has_terminal()
 
 
-def _stop_event(signals: list[signal.Signals]) -> asyncio.Event:
-    """Return what is set when the process is told to stop."""
-    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+def _set_by(signals: list[signal.Signals], event: asyncio.Event) -> None:
+    """Have an event set by each of these signals."""
+    loop = asyncio.get_running_loop()
     for number in signals:
-        loop.add_signal_handler(number, stopped.set)
-    return stopped
+        loop.add_signal_handler(number, event.set)
 
 
 def _leave_at_once() -> NoReturn:

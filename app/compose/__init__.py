@@ -30,12 +30,15 @@ from holdfast.compose.data_directory import DataDirectory, claimed
 from holdfast.compose.journal import Books, begin_journal, begin_run, make_journal
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import ServedApplications, complaint, open_listeners
-from holdfast.compose.listening import MAIN, ListeningSockets, listen, listen_for_commands, naming
+from holdfast.compose.listening import MAIN, ListeningSockets, listen, listen_for_commands
+from holdfast.compose.opening import open_storage
 from holdfast.compose.options import core_options, web_options
 from holdfast.compose.placement import Placement, alone
 from holdfast.compose.running_server import RunningServer
-from holdfast.compose.storage import Storage, open_storage
+from holdfast.compose.storage import Storage
 from holdfast.compose.succession import NoSuccession, Succession
+from holdfast.compose.waiting import Dismissed as Dismissed
+from holdfast.compose.waiting import Waiting, may_wait
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.extensions.ack import Ack
@@ -115,6 +118,8 @@ class _Parts:
     tasks: Tasks
     forwarding: "Forwarding | None"
     sharding: "Sharding | None"
+    # Those at which it has answered already, while it waited for another server.
+    sockets: ListeningSockets | None
 
 
 async def _assemble(
@@ -127,7 +132,13 @@ async def _assemble(
     directory = await claimed(placement.data, shared, settings.data / CONTROL_FILE, stack)
     succession.keep(LOCK, directory.lock)
     tokens = _open_tokens(settings.data)
-    storage = await _open_storage(settings, addresses, directory, succession, placement, stack)
+    waiting = Waiting(settings, addresses, placement, succession)
+    opening = open_storage(
+        *(settings, directory, stack, partial(_stop_at_once, succession), placement),
+        is_successor=succession.is_successor,
+        on_waiting=waiting.begin,
+    )
+    storage = await (waiting.until(opening) if may_wait(settings, succession) else opening)
     ticker = Ticker(heads := Heads(settings.hsts_s), storage.right)
     clock = ticker.clock
     tasks = Tasks(clock)
@@ -168,7 +179,7 @@ async def _assemble(
     ticker.collector.begin()
     return _Parts(
         *(settings, placement, addresses, directory, storage, ticker, heads, writer, endpoint),
-        *(administration, tasks, forwarding, sharding),
+        *(administration, tasks, forwarding, sharding, waiting.sockets),
     )
 
 
@@ -190,12 +201,13 @@ async def _succeed(parts: _Parts, succession: Succession, stack: AsyncExitStack)
 
 def _listen(parts: _Parts, succession: Succession) -> ListeningSockets:
     """Open what clients and other shards connect to; the first shard has the others started."""
-    sockets = listen(parts.addresses, succession)
+    sockets = parts.sockets or listen(parts.addresses, succession)
     if parts.forwarding is not None:
         parts.forwarding.listen(succession)
     placement = parts.placement
     if placement.number == 0:
-        listen_for_commands(parts.settings.data, succession)
+        if parts.sockets is None:
+            listen_for_commands(parts.settings.data, succession)
         if not placement.is_alone:
             # If this one dies before it serves, the next one inherits what it has given here.
             succession.listening(placement.count, str(placement.links))
@@ -267,34 +279,6 @@ def _adopt(
         link = socket.socket(fileno=succession.door)
         adopting: asyncio.Task[int] = asyncio.create_task(adopt(link, listeners))
         stack.push_async_callback(cancel, adopting)
-
-
-async def _open_storage(
-    settings: Settings,
-    addresses: ListenAddresses,
-    directory: DataDirectory,
-    succession: Succession,
-    placement: Placement,
-    stack: AsyncExitStack,
-) -> Storage:
-    """Open the store. A standby says what it waits for at the address of the server."""
-    async with AsyncExitStack() as meanwhile:
-        if settings.standby and not succession.is_successor:
-            if settings.redis is None:
-                raise CannotStart(
-                    "standby needs redis: no other server can have a server's own store"
-                )
-            from holdfast.web.standby import StandbyDoor
-
-            reason = "standby: another server has the store"
-            door = StandbyDoor(addresses.main, is_healthy=True, reason=reason)
-            meanwhile.push_async_callback(door.close)
-            with naming(addresses.main, "port"):
-                await door.open(addresses.main.listen())
-        return await open_storage(
-            *(settings, directory, stack, _stop_at_once, placement),
-            is_successor=succession.is_successor,
-        )
 
 
 def _logins(
@@ -456,6 +440,7 @@ def _open_tokens(data: Path) -> Tokens:
         raise CannotStart(str(error)) from error
 
 
-def _stop_at_once() -> None:
+def _stop_at_once(succession: Succession) -> None:
     """Stop this process: another one owns the store and its sessions now."""
+    succession.fenced()
     os.kill(os.getpid(), signal.SIGTERM)

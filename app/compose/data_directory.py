@@ -44,8 +44,22 @@ class DataDirectory:
 
         A process that sees this name has the proof that the last holder of the lock has ended.
         """
-        found = os.fstat(self.lock)
-        return f"{_boot()}:{found.st_dev}:{found.st_ino}:{found.st_ctime_ns}"
+        return _name(os.fstat(self.lock))
+
+
+def lock_name_in(path: Path) -> str:
+    """Return the name of the lock of a directory, which another process may hold; '' without one.
+
+    It is always the same, as long as the directory is.
+    """
+    try:
+        return _name((path / _LOCK).stat())
+    except OSError:
+        return ""
+
+
+def _name(lock: os.stat_result) -> str:
+    return f"{_boot()}:{lock.st_dev}:{lock.st_ino}:{lock.st_ctime_ns}"
 
 
 def _boot() -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -19,16 +18,14 @@ from holdfast.bayeux.state.requests_in_records import record_requests, stop_reco
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.directory_watch import DirectoryWatch
-from holdfast.compose.placement import Placement, alone
+from holdfast.compose.placement import Placement
 from holdfast.compose.store_monitor import StoreMonitor
 from holdfast.delivery.basics.node import TimestampSource
 from holdfast.delivery.messages.given import Given, GivenKind
 from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota
 from holdfast.settings import Settings
-from holdfast.store.connection import REMEDY, StoreUnreachable
-from holdfast.store.deployment import UNDIVIDED, Deployment, Origin
-from holdfast.store.embedded import Durability, EmbeddedValkey
-from holdfast.store.generations import division_in, keys_of
+from holdfast.store.deployment import UNDIVIDED, Origin
+from holdfast.store.embedded import EmbeddedValkey
 from holdfast.store.given_slices import GivenSlices, GivenUnreadable
 from holdfast.store.keys import RedisKeys
 from holdfast.store.layouts import LAYOUT
@@ -37,17 +34,16 @@ from holdfast.store.link import StoreLink
 from holdfast.store.primary import Primary
 from holdfast.store.reader import Reader
 from holdfast.store.reconciliation import Knowledge, KnownQueue
-from holdfast.store.script import Script
-from holdfast.store.scripts import SCRIPTS, finish_upgrade
+from holdfast.store.scripts import finish_upgrade
 from holdfast.store.store import Store
-from holdfast.store.url import StoreUrl
-from holdfast.store.write_right import Opening, random_seed
+from holdfast.store.write_right import OnWaiting, Opening, random_seed
 from holdfast.units import counted
 from holdfast.web.speaking import LeavableRight, ShardRight, own_right
 from holdfast.web.tasks import cancel
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.message import Message
+    from holdfast.store.all_shards import Gate
     from holdfast.store.replicas import Replicas
 
 log = logging.getLogger(__name__)
@@ -75,6 +71,8 @@ class Storage:
         *,
         is_successor: bool,
         monitor: StoreMonitor,
+        gate: "Gate | None" = None,
+        on_waiting: OnWaiting | None = None,
     ) -> None:
         self.origin = origin
         self.monitor = monitor
@@ -99,6 +97,8 @@ class Storage:
                 origin.deployment,
                 lock=directory.lock_name if embedded is None else "",
                 is_standby=settings.standby,
+                gate=gate,
+                on_waiting=on_waiting,
                 division=UNDIVIDED if placement.number else origin.division,
                 seed=lambda: origin.seed or random_seed(),
             ),
@@ -127,7 +127,8 @@ class Storage:
         self._embedded = embedded
         # Raises must not wait behind anything else.
         self._lease_reader = Reader(primary)
-        self._keeper: asyncio.Task[None] | None = None
+        self._gate = gate
+        self._keepers: list[asyncio.Task[None]] = []
         self._watch: DirectoryWatch | None = None
         self._watching: asyncio.Task[None] | None = None
         self._bayeux: Bayeux | None = None
@@ -164,20 +165,27 @@ class Storage:
 
     def _keep_lease(self) -> None:
         """Keep proving that no other process has opened the store."""
-        if self._lease is not None:
-            keeper = self.store.lease_keeper(self._lease, self._lease_reader)
-            self._keeper = asyncio.create_task(keeper.run())
+        if self._lease is None:
+            return
+        keeping = [self.store.lease_keeper(self._lease, self._lease_reader).run()]
+        if self._gate is not None:
+            self._gate.on_lost = self._lost_to
+            keeping.append(self._gate.watch())
+        self._keepers = [asyncio.create_task(each) for each in keeping]
 
     def before_speaking(self, catch_up: Callable[[Callable[[], None]], None]) -> None:
         """Let this process catch up before it speaks again after a silence."""
+        if self._gate is not None and self._lease is not None:
+            catch_up = self._gate.before_speaking(catch_up, self._lease)
         if isinstance(self.right, Lease | ShardRight):
             self.right.catch_up = catch_up
 
     async def _leave_lease(self) -> None:
-        if self._keeper is not None:
-            await cancel(self._keeper)
-            self._keeper = None
+        while self._keepers:
+            await cancel(self._keepers.pop())
         self._lease_reader.close()
+        if self._gate is not None:
+            self._gate.close()
 
     async def close(self) -> None:
         """End the connection to the store, after everything is written."""
@@ -204,7 +212,7 @@ class Storage:
         if self._embedded is not None and not self._embedded.is_managed:
             await self._embedded.open()
         await self.store.take_back()
-        if self._keeper is None:
+        if not self._keepers:
             self._keep_lease()
         self._keep_watching()
 
@@ -214,6 +222,12 @@ class Storage:
         if self.right.is_silent:
             return "silent: the store does not confirm that no other server has opened it"
         return None
+
+    def _lost_to(self, node: str) -> None:
+        """End: another server has the first shard, and with it the deployment."""
+        if not self.is_fenced:
+            log.error("another server, %s, has the first shard: it takes this one, too", node)
+            self.end()
 
     def end(self) -> None:
         """Speak no more, and end this process: another one has opened the store, or may."""
@@ -371,80 +385,3 @@ def _known_queue(receiver: Session) -> KnownQueue:
     queue = receiver.queue
     durable = [message for message in queue.messages() if message.is_durable]
     return KnownQueue(receiver.key, durable, queue.tried)
-
-
-async def open_storage(
-    settings: Settings,
-    directory: DataDirectory,
-    stack: AsyncExitStack,
-    on_fenced: Callable[[], None],
-    placement: Placement | None = None,
-    *,
-    is_successor: bool = False,
-) -> Storage:
-    """Open the store of a shard once no other process has it. The stack closes it.
-
-    A successor only looks at it; `Storage.open` opens it. Raises `StoreUnavailable` or
-    `CannotStart`.
-    """
-    placement = placement or alone(settings)
-    url, shard = settings.redis, placement.number
-    embedded = None
-    if url is None:
-        embedded = EmbeddedValkey(directory.path, Durability(settings.durability))
-        stack.push_async_exit(embedded)
-        url = embedded.join() if is_successor else await embedded.open()
-    monitor = StoreMonitor()
-    try:
-        primary = Primary(StoreUrl.of(url), RedisKeys(settings.namespace, shard).meta)
-    except (ValueError, OSError) as error:
-        raise CannotStart(f"redis: {error}") from error
-    scripts = SCRIPTS if placement.is_alone else _with_log()
-    link = StoreLink(primary, scripts=scripts, on_state=monitor.on_state, random=random.random)
-    stack.push_async_callback(link.close)
-    try:
-        await link.open()
-    except StoreUnreachable as error:
-        if settings.redis is None:
-            raise
-        raise CannotStart(f"{error}; {REMEDY}") from error
-    keys = await keys_of(link, settings.namespace, shard)
-    origin, keys = await _origin(settings, placement, link, keys)
-    replicas = None
-    if settings.redis is not None:
-        # An embedded store needs none of this.
-        from holdfast.compose.external_store import compare
-
-        replicas = await compare(settings, keys, primary, link, stack)
-    storage = Storage(
-        *(primary, link, keys, settings, placement, origin),
-        *(directory, on_fenced, replicas, embedded),
-        is_successor=is_successor,
-        monitor=monitor,
-    )
-    stack.push_async_callback(storage.close)
-    if is_successor:
-        await storage.look()
-    else:
-        await storage.open()
-    return storage
-
-
-def _with_log() -> list[Script]:
-    from holdfast.store.log_scripts import LOG_SCRIPTS
-
-    return [*SCRIPTS, *LOG_SCRIPTS]
-
-
-async def _origin(
-    settings: Settings, placement: Placement, link: StoreLink, keys: RedisKeys
-) -> tuple[Origin, RedisKeys]:
-    """Return what this store has in common with the other shards, and its current keys."""
-    found = None if placement.number else await division_in(link, keys)
-    if placement.is_alone and not (found and found.shards):
-        return Origin(Deployment.proposed(settings.deployment)), keys
-    from holdfast.compose.shard_origin import first_origin, origin_of_others
-
-    if placement.number:
-        return await origin_of_others(settings, placement, link, keys)
-    return first_origin(settings, placement, found), keys

@@ -1,5 +1,6 @@
 """How this server gets its place from another one, and what it inherits."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -22,6 +23,9 @@ class Succession(Protocol):
     is_supervised: bool
     # Whether a running server hands over to this one.
     is_successor: bool
+
+    # Whether this one is to wait until it is told to go on, even if no other server has the store.
+    must_wait: bool
 
     # By which connections arrive from the running server; None without one.
     door: int | None
@@ -52,6 +56,24 @@ class Succession(Protocol):
         """
         ...
 
+    async def waiting(self, workers: int, links: str) -> None:
+        """Report that another server has the store; wait until this one may try to open it.
+
+        The servers of other shards are started, and wait, too.
+
+        Args:
+            links: The directory of their links.
+        """
+        ...
+
+    async def dismissed(self) -> None:
+        """Wait until this server, which waits, is to end."""
+        ...
+
+    def fenced(self) -> None:
+        """Report that another server has the store of this shard, and with it the deployment."""
+        ...
+
     async def prepared(self) -> None:
         """Report that all that can fail has been tried; wait until the other server has left."""
         ...
@@ -62,15 +84,21 @@ class Succession(Protocol):
 
 
 class NoSuccession:
-    """The start of a server without a supervisor."""
+    """The start of a server without a supervisor.
+
+    Args:
+        stopped: Set when the process is told to stop.
+    """
 
     is_supervised = False
     is_successor = False
+    must_wait = False
     door: int | None = None
     restarts = 0
 
-    def __init__(self) -> None:
+    def __init__(self, stopped: asyncio.Event | None = None) -> None:
         self.descriptors: Mapping[str, int] = {}
+        self._stopped = stopped or asyncio.Event()
 
     def keep(self, name: str, descriptor: int) -> None:
         pass
@@ -79,6 +107,15 @@ class NoSuccession:
         pass
 
     def listening(self, workers: int, links: str) -> None:
+        pass
+
+    async def waiting(self, workers: int, links: str) -> None:
+        pass
+
+    async def dismissed(self) -> None:
+        await self._stopped.wait()
+
+    def fenced(self) -> None:
         pass
 
     async def prepared(self) -> None:

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 # How often the supervisor hears that this process lives.
 _BEAT_S = 2.0
+_ABANDONED = "the supervisor has ended: the server stops"
 
 
 class HandingOver(Protocol):
@@ -46,16 +47,23 @@ class HandingOver(Protocol):
 
 
 class Supervised:
-    """What a supervisor stores for its server, and the order in which they speak."""
+    """What a supervisor stores for its server, and the order in which they speak.
+
+    Args:
+        stopped: Set when this process is told to stop.
+    """
 
     is_supervised = True
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, stopped: asyncio.Event | None = None) -> None:
         self._channel = channel
+        self._stopped, self._is_abandoned = stopped or asyncio.Event(), asyncio.Event()
         self._loop = asyncio.get_running_loop()
         # None stands for the end of the supervisor.
         self._heard: asyncio.Queue[Parcel | None] = asyncio.Queue()
         self.is_successor = False
+        # Whether the supervisor knows that a standby waits, and whether this one is to wait first.
+        self._may_wait = self.must_wait = False
         # Whether this process only refuses requests, because servers end again and again.
         self.is_stand_in = False
         # Whether no server of this supervisor has served before.
@@ -92,6 +100,8 @@ class Supervised:
         self.links = given.fields.get("links", "")
         # A supervisor of an earlier release does not say it.
         self.restarts = given.fields.get("restarts", 0)
+        self._may_wait = "waits" in given.fields
+        self.must_wait = given.fields.get("waits", False)
         self._say_alive()
 
     def end(self) -> None:
@@ -156,6 +166,26 @@ class Supervised:
         about = {"workers": workers, "links": links, "names": [*self._kept]}
         self.say(Say.LISTENING, *self._kept.values(), **about)
 
+    async def waiting(self, workers: int, links: str) -> None:
+        if not self._may_wait:
+            return
+        about = {"workers": workers, "links": links, "names": [*self._kept]}
+        self.say(Say.WAITING, *self._kept.values(), **about)
+        await self._answered()
+
+    async def dismissed(self) -> None:
+        ends = [asyncio.create_task(each.wait()) for each in (self._stopped, self._is_abandoned)]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in ends:
+                each.cancel()
+        if self._is_abandoned.is_set():
+            log.error(_ABANDONED)
+
+    def fenced(self) -> None:
+        self.say(Say.FENCED)
+
     async def prepared(self) -> None:
         await self._answer_to(Say.PREPARED)
 
@@ -164,6 +194,9 @@ class Supervised:
 
     async def _answer_to(self, what: Say) -> None:
         self.say(what)
+        await self._answered()
+
+    async def _answered(self) -> None:
         try:
             await self.next()
         except PeerGone as error:
@@ -178,6 +211,7 @@ class Supervised:
                     self._heard.put_nowait(parcel)
         except PeerGone:
             self._loop.remove_reader(self._channel.fileno())
+            self._is_abandoned.set()
             self._heard.put_nowait(None)
 
     def _say_alive(self) -> None:
@@ -200,7 +234,7 @@ async def do_as_asked(supervisor: Supervised, server: HandingOver) -> bool:
         try:
             asked = await supervisor.next()
         except PeerGone:
-            log.error("the supervisor has ended: the server stops")
+            log.error(_ABANDONED)
             return False
         what = asked.fields["do"]
         try:

@@ -54,6 +54,9 @@ class Lease:
         self._looked_at = self._silent_since = clock()
         # When the newest confirmed raise was sent.
         self._raised_at = -inf
+        # Whether it was not raised for so long, before this silence or in it, that a rival may have
+        # opened what it did not raise: other shards.
+        self.was_unraised = True
         # Whether nothing may be sent, as of the last look at the clock. Cached for hot paths.
         self.is_silent = True
         # Called when a silence begins: the lease must be raised now.
@@ -82,6 +85,7 @@ class Lease:
 
     def raised(self, sent_at: float) -> None:
         """Record that the store has confirmed a raise, which was sent at this time."""
+        self.was_unraised |= sent_at - self._raised_at > SPEAK_S
         self._raised_at = max(sent_at, self._raised_at)
         now = self.clock()
         is_proof = sent_at >= self._silent_since and now - sent_at <= SPEAK_S
@@ -119,7 +123,7 @@ class Lease:
         self.on_silent()
 
     def _speak_again(self, now: float) -> None:
-        self._voice, self.is_silent = Voice.SPEAKING, False
+        self._voice, self.is_silent, self.was_unraised = Voice.SPEAKING, False, False
         self._looked_at = now
         silent_s = now - self._silent_since
         self.silent_s += silent_s

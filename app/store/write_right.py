@@ -4,12 +4,13 @@ import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from enum import Enum
 from functools import partial
 from typing import NamedTuple, cast
 
 from holdfast.store import scripts
+from holdfast.store.all_shards import Gate, Look
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.deployment import UNDIVIDED, Deployment, Division
 from holdfast.store.keys import RedisKeys
@@ -56,6 +57,9 @@ def random_seed() -> str:
     return secrets.token_hex(8)
 
 
+OnWaiting = Callable[[], Awaitable[None]]
+
+
 class Opening(NamedTuple):
     """How this process opens the store."""
 
@@ -68,6 +72,10 @@ class Opening(NamedTuple):
     lock: str = ""
     # Whether to wait as long as another process has the store.
     is_standby: bool = False
+    # Called when it begins to wait.
+    on_waiting: OnWaiting | None = None
+    # None if there is only one shard, or if no other server can have any.
+    gate: Gate | None = None
     # How the deployment is divided, which the first of several shards keeps.
     division: Division = UNDIVIDED
     seed: Callable[[], str] = random_seed
@@ -168,24 +176,51 @@ class WriteRight:
 
     async def _wait_for_lease(self) -> object:
         """Return the store's answer once no other process has a lease."""
-        rival, is_logged = RivalLease(boot_clock()), False
+        rival, is_waiting = RivalLease(boot_clock()), False
         while True:
-            answer: asyncio.Future[object] = self._loop.create_future()
-            self._ask(partial(set_answer, answer), unraised=rival.unraised)
-            reply = await answer
-            if not (isinstance(reply, ScriptFailed) and reply.code == "HELD"):
+            look, reply = await self._try_to_open(rival.unraised)
+            if reply is not None:
                 return reply
-            _, epoch, lease, node = str(reply).split(" ", 3)
-            rival.saw(f"{epoch} {lease}")
-            if rival.is_raised and not self._opening.is_standby:
+            if look.lease:
+                rival.saw(look.lease)
+            if (rival.is_raised or look.is_raised) and not self._opening.is_standby:
                 raise StoreUnavailable(
-                    f"another server, {node}, has the store: stop it, or start this one with "
+                    f"another server, {look.node}, has the store: stop it, or start this one with "
                     "--standby, and it takes over when the other one ends"
                 )
-            if not is_logged:
-                log.info("waiting for the lease of another server, %s, to end", node)
-                is_logged = True
+            if look.node and not is_waiting:
+                log.info("waiting for the lease of another server, %s, to end", look.node)
+                is_waiting = True
+                if self._opening.is_standby and self._opening.on_waiting is not None:
+                    await self._opening.on_waiting()
             await asyncio.sleep(_LOOK_S)
+
+    async def _try_to_open(self, unraised: str) -> tuple[Look, object]:
+        """Return the store's answer, or what keeps this process from the store.
+
+        Args:
+            unraised: The epoch and the lease of a process that must be silent.
+        """
+        look = await self._look_at_all()
+        if not look.may_open:
+            return look, None
+        answer: asyncio.Future[object] = self._loop.create_future()
+        self._ask(partial(set_answer, answer), unraised=unraised)
+        reply = await answer
+        if not (isinstance(reply, ScriptFailed) and reply.code == "HELD"):
+            return look, reply
+        _, epoch, lease, node = str(reply).split(" ", 3)
+        return Look(may_open=False, lease=f"{epoch} {lease}", node=node), None
+
+    async def _look_at_all(self) -> Look:
+        """Look at the other shards, if there are any. What cannot be read may be held."""
+        if self._opening.gate is None:
+            return Look()
+        try:
+            return await self._opening.gate.look()
+        except StoreUnavailable as error:
+            log.debug("the leases of all shards cannot be read: %s", error)
+            return Look(may_open=False)
 
     def resume(self) -> None:
         """Allow this process to write."""

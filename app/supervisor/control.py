@@ -46,6 +46,10 @@ class Say(StrEnum):
 
     # Of the first of several: how many they are, and what all of them inherit.
     LISTENING = "listening"
+    # Of a standby: another server has the store. With what the next server inherits.
+    WAITING = "waiting"
+    # Of a server whose store another one has taken.
+    FENCED = "fenced"
     PREPARED = "prepared"
     # Of each of several, which serves when it is told so: then all have opened their stores.
     OPENED = "opened"

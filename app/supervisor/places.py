@@ -50,6 +50,11 @@ class Place:
         return self._said in (Say.OPENED, Do.SERVE, *SERVING)
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether its server waits until another one, elsewhere, has the store no more."""
+        return self._said == Say.WAITING
+
+    @property
     def is_serving(self) -> bool:
         """Whether its server is open to clients."""
         return self._said in SERVING

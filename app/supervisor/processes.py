@@ -53,6 +53,12 @@ class Process:
             self.told = {"say": Do.SERVE}
             self.tell(do=Do.SERVE)
 
+    def note_told(self, fields: Mapping[str, Any]) -> None:
+        """Note what it says, and how many servers there are to be, if it says so."""
+        self.told = fields
+        self.workers = int(fields.get("workers", self.workers))
+        self.links = str(fields.get("links", self.links))
+
     def keep(self, parcel: Parcel) -> None:
         """Take the descriptors that it gives, in place of others."""
         close_all(self.kept, self._system)
@@ -66,7 +72,7 @@ class Process:
     def note_alive(self) -> None:
         """Note that it has just said so."""
         self.silent_s = 0.0
-        self.is_awaited = self.is_awaited and self.said != Say.READY
+        self.is_awaited = self.is_awaited and self.said not in (Say.READY, Say.WAITING)
 
     def signal(self, number: int) -> None:
         if self.pid and self.code is None:

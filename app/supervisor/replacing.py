@@ -23,6 +23,7 @@ _LEAVING_S = 10.0
 # Each restart leaves an old server that hands over its connections. More would fill the memory.
 _MOST_GOING = 16
 _TOO_LATE = {
+    Say.WAITING: "the new server was not ready to wait in time",
     Say.PREPARED: "the new server has not read its settings and the stored records in time",
     Say.LEFT: "the server did not become still in time",
     Say.OPENED: "the new server has not opened its store in time",
@@ -54,7 +55,7 @@ def supervise(words: list[str], left: str, system: System) -> int:
 
 def _refusal(supervisor: Supervisor) -> int | None:
     """Return the exit code of a server that has said why it cannot start; None if there is none."""
-    if supervisor.has_served:
+    if supervisor.has_started:
         return None
     codes = [place.server.code for place in supervisor.places if place.server is not None]
     return next((code for code in codes if code is not None and code >= 0), None)
@@ -69,8 +70,8 @@ def restart(supervisor: Supervisor, request: Request) -> None:
     except (Failed, OSError) as error:
         log("error", f"the restart has failed: {error}")
         supervisor.systemd.tell("READY=1", f"STATUS=the restart has failed: {error}")
-        is_serving = any(place.is_serving for place in supervisor.places)
-        request.end(failed=str(error), serving=is_serving)
+        goes_on = any(place.is_serving or place.is_waiting for place in supervisor.places)
+        request.end(failed=str(error), serving=goes_on)
     else:
         log("info", "the restart is done")
         request.end(done=True)
@@ -79,14 +80,17 @@ def restart(supervisor: Supervisor, request: Request) -> None:
 
 def _replace(supervisor: Supervisor, request: Request) -> None:
     timeout_s = request.timeout_s or supervisor.restart_timeout_s
-    if HANDS_OVER and not all(place.is_empty for place in supervisor.places):
+    livings = [place for place in supervisor.places if not place.is_empty]
+    if livings and all(place.is_waiting for place in livings):
+        _WaitAnew(supervisor, request, timeout_s).run()
+    elif HANDS_OVER and livings:
         _HandOver(supervisor, request, timeout_s).run()
     else:
         _start_anew(supervisor, timeout_s)
 
 
-class _HandOver:
-    """All servers leave their places to new ones, or take them back."""
+class _Change:
+    """New servers take the places of all that live, or end before anybody notices them."""
 
     def __init__(self, supervisor: Supervisor, request: Request, timeout_s: float) -> None:
         self._supervisor = supervisor
@@ -94,14 +98,97 @@ class _HandOver:
         self._until = supervisor.system.now() + timeout_s
         self._olds = {place: each for place in supervisor.places if (each := place.living)}
         self._news: dict[Place, Process] = {}
+        # The old code, and the new one.
+        self._former, self._importer = supervisor.importer, supervisor.begin_importer()
+
+    def _begin_all(self) -> None:
+        """Start a new server in each place, and have all of them get ready."""
+        places = self._supervisor.places
+        self._request.tell(step="starting")
+        for place in places:
+            self._begin(place)
+            # The first one gives the others what all inherit.
+            if place in (places[0], places[-1]):
+                words = {new: self._word(each) for each, new in self._news.items()}
+                _await(self._supervisor, words, self._olds.values(), until=self._until)
+            workers = self._news[places[0]].workers
+            if workers != len(places):
+                raise Failed(
+                    f"there are {len(places)} servers, and the new settings want {workers}: "
+                    "stop the server, and start it again"
+                )
+
+    def _begin(self, place: Place) -> None:
+        raise NotImplementedError
+
+    def _word(self, place: Place) -> Say:
+        """Return what the new server of a place says when it is ready to go on."""
+        raise NotImplementedError
+
+    def _forget_former(self) -> None:
+        """Let the old code end."""
+        if self._former is not None:
+            self._supervisor.forget(self._former.channel)
+
+    def _end_news(self) -> None:
+        ending = (*self._news.values(), self._importer)
+        while any(each.code is None for each in ending):
+            for each in ending:
+                each.signal(signal.SIGKILL)
+            self._supervisor.turn()
+
+
+class _WaitAnew(_Change):
+    """Servers that wait for another one, elsewhere, are replaced by new ones that do."""
+
+    def run(self) -> None:
+        """Raises `Failed` or `OSError` when the old servers go on."""
+        supervisor = self._supervisor
+        try:
+            self._begin_all()
+            if any(old.said != Say.WAITING for old in self._olds.values()):
+                raise Failed("the server has just taken over: restart it again")
+        except (Failed, OSError):
+            self._end_news()
+            raise
+        self._end_olds()
+        for place, new in self._news.items():
+            supervisor.let_wait(place, new)
+        self._forget_former()
+
+    def _begin(self, place: Place) -> None:
+        first = self._news.get(self._supervisor.places[0])
+        new = self._supervisor.begin_server(self._importer, place, first=first, must_wait=True)
+        new.title = "the new server"
+        self._news[place] = new
+
+    def _word(self, _: Place) -> Say:
+        return Say.WAITING
+
+    def _end_olds(self) -> None:
+        """Both hold one lock, so the old ones must have ended before the new ones go on."""
+        until = self._supervisor.system.now() + _LEAVING_S
+        for old in self._olds.values():
+            old.signal(signal.SIGTERM)
+        while any(old.code is None for old in self._olds.values()):
+            if self._supervisor.system.now() > until:
+                for old in self._olds.values():
+                    old.signal(signal.SIGKILL)
+            self._supervisor.turn()
+
+
+class _HandOver(_Change):
+    """All servers leave their places to new ones, or take them back."""
+
+    def __init__(self, supervisor: Supervisor, request: Request, timeout_s: float) -> None:
+        self._check_quiet(supervisor)
+        super().__init__(supervisor, request, timeout_s)
         # By which each old server hands its connections over.
         self._doors: dict[Process, Channel] = {}
 
     def run(self) -> None:
         """Raises `Failed` or `OSError` when the old servers go on, as far as they can."""
-        supervisor, former, olds = self._supervisor, self._supervisor.importer, self._olds
-        self._check_quiet()
-        self._importer = supervisor.begin_importer()
+        supervisor, olds = self._supervisor, self._olds
         try:
             self._lead()
         except (Failed, OSError):
@@ -115,25 +202,25 @@ class _HandOver:
             old.tell(do=Do.GO)
         for place, new in self._news.items():
             supervisor.adopt(place, new)
-        if former is not None:
-            supervisor.forget(former.channel)
+        self._forget_former()
 
-    def _check_quiet(self) -> None:
+    @staticmethod
+    def _check_quiet(supervisor: Supervisor) -> None:
         """Raise `Failed` while something earlier is not over."""
-        if any(old.said not in SERVING for old in self._olds.values()):
+        olds = [each for place in supervisor.places if (each := place.living)]
+        if any(old.said not in SERVING for old in olds):
             raise Failed("the server is still starting: wait until it is ready")
-        servers = [each for each in self._supervisor.processes if each.importer]
-        if len(servers) > _MOST_GOING * len(self._supervisor.places):
+        servers = [each for each in supervisor.processes if each.importer]
+        if len(servers) > _MOST_GOING * len(supervisor.places):
             raise Failed("former servers still hand over their connections: wait for a minute")
-        for old in self._olds.values():
+        for old in olds:
             # Of something earlier, which it survived.
             old.why = ""
 
     def _lead(self) -> None:
         """Take all servers to the point from which there is no way back."""
         olds, news = self._olds.values(), self._news.values()
-        self._request.tell(step="starting")
-        self._prepare()
+        self._begin_all()
         self._request.tell(step=Say.PREPARED)
         for old in olds:
             old.told = {}
@@ -153,21 +240,6 @@ class _HandOver:
             self._serve()
         self._request.tell(step=Say.READY)
 
-    def _prepare(self) -> None:
-        """Start a new server in each place. Where an old one serves, it prepares to succeed it."""
-        places = self._supervisor.places
-        for place in places:
-            self._begin(place)
-            # The first one gives the others what all inherit.
-            if place in (places[0], places[-1]):
-                self._await_prepared()
-            workers = self._news[places[0]].workers
-            if workers != len(places):
-                raise Failed(
-                    f"there are {len(places)} servers, and the new settings want {workers}: "
-                    "stop the server, and start it again"
-                )
-
     def _begin(self, place: Place) -> None:
         its_door = None
         if place in self._olds:
@@ -179,12 +251,9 @@ class _HandOver:
         if its_door is not None:
             its_door.close()
 
-    def _await_prepared(self) -> None:
-        words = {
-            new: Say.PREPARED if place in self._olds else Say.OPENED
-            for place, new in self._news.items()
-        }
-        _await(self._supervisor, words, self._olds.values(), until=self._until)
+    def _word(self, place: Place) -> Say:
+        # Where an old one serves, the new one prepares to succeed it.
+        return Say.PREPARED if place in self._olds else Say.OPENED
 
     def _await_news(self, word: Say) -> None:
         words = dict.fromkeys(self._news.values(), word)
@@ -203,11 +272,7 @@ class _HandOver:
 
     def _return(self) -> None:
         """Kill the new servers, and only then have the old ones go on; one that cannot dies."""
-        ending = (*self._news.values(), self._importer)
-        while any(each.code is None for each in ending):
-            for each in ending:
-                each.signal(signal.SIGKILL)
-            self._supervisor.turn()
+        self._end_news()
         for place, old in self._olds.items():
             if old.said not in SERVING:
                 _take_back(old, self._news.get(place))
@@ -247,7 +312,7 @@ def _await(
     until: float,
 ) -> None:
     """Wait until servers say this; raises `Failed` if they do not, or one of them has ended."""
-    while late := [word for each, word in words.items() if each.said != word]:
+    while late := [word for each, word in words.items() if not _has_said(each, word)]:
         for each in (*words, *others):
             if each.why or each.code is not None:
                 raise Failed(each.why or f"{each.name} has ended ({each.ending}): see the log")
@@ -256,6 +321,11 @@ def _await(
         if (left_s := until - supervisor.system.now()) <= 0:
             raise Failed(_TOO_LATE[late[0]])
         supervisor.turn(left_s)
+
+
+def _has_said(process: Process, word: Say) -> bool:
+    """Return whether it has said this. A standby that waits is as ready as it can be."""
+    return process.said == word or (word == Say.READY and process.said == Say.WAITING)
 
 
 def _start_anew(supervisor: Supervisor, timeout_s: float) -> None:

@@ -28,6 +28,17 @@ SILENT_S = 10.0
 KILLED_AFTER_S = 60.0
 # If clients wait for what it does in a hand-over.
 AWAITED_S = 5.0
+# What is waited for.
+_TOLD = {
+    Say.LISTENING,
+    Say.IMPORTED,
+    Say.WAITING,
+    Say.PREPARED,
+    Say.OPENED,
+    Say.READY,
+    Say.LEFT,
+    Say.BACK,
+}
 
 
 class Supervisor:
@@ -43,6 +54,8 @@ class Supervisor:
     request: Request | None = None
     is_stopping = False
     has_served = False
+    # Whether its settings are known to be good: a server has served, or waited for another one.
+    has_started = False
     restart_timeout_s = 60.0
     _commands: Channel | None = None
 
@@ -91,11 +104,13 @@ class Supervisor:
         *,
         first: Process | None = None,
         is_stand_in: bool = False,
+        must_wait: bool = False,
     ) -> Process:
         """Have a server forked, with all kept descriptors; with a door, it succeeds another.
 
         Args:
             first: The first of the new servers; it has given what all of them inherit.
+            must_wait: Whether it is to wait, even if no other server has the store.
         """
         ours, theirs = self.system.channel_pair()
         server = self.add(Process(self.system, ours, importer=importer))
@@ -112,6 +127,7 @@ class Supervisor:
             successor=door is not None,
             first=not self.has_served,
             stand_in=is_stand_in,
+            waits=must_wait,
             shard=place.number,
             shards=len(self.places),
             links=self.links,
@@ -150,7 +166,7 @@ class Supervisor:
         try:
             self._begin_at(place)
         except OSError as error:
-            if not self.has_served:
+            if not self.has_started:
                 raise
             # The machine has no memory, or its administrator is replacing the program.
             log("error", f"no server can be started, which is tried again: {error}")
@@ -167,12 +183,8 @@ class Supervisor:
 
     def adopt(self, place: Place, server: Process) -> None:
         """Have a server that is ready be the one that serves, and keep what it keeps."""
-        place.server, self.importer = server, server.importer
-        if self.stand_in is not None:
-            self.stand_in.signal(signal.SIGTERM)
-        server.title = "the server"
+        self._settle_in(place, server)
         self.restart_timeout_s = server.told.get("restart_timeout", self.restart_timeout_s)
-        self._keep(place, server)
         self.let_serve()
         if not all(each.is_serving for each in self.places):
             return
@@ -180,6 +192,34 @@ class Supervisor:
         self.systemd.tell_ready(f"STATUS=serving {server.told['url']}")
         if is_first and len(self.places) > 1 and (first := self.places[0].server) is not None:
             first.tell(do=Do.WELCOME)
+
+    def let_wait(self, place: Place, server: Process) -> None:
+        """Have a server wait until another one, elsewhere, has the store no more."""
+        if place.number == 0:
+            self._spread(server)
+            self._end_all(but=server)
+        self._settle_in(place, server)
+        self.systemd.tell_ready("STATUS=standby: another server has the store")
+        server.tell(do=Do.OPEN)
+
+    def _settle_in(self, place: Place, server: Process) -> None:
+        """Have a server be the one of its place, and keep what it keeps."""
+        place.server, self.importer = server, server.importer
+        self.has_started = True
+        if self.stand_in is not None:
+            self.stand_in.signal(signal.SIGTERM)
+        server.title = "the server"
+        self._keep(place, server)
+
+    def _end_all(self, but: Process) -> None:
+        """End the others of several that are open: all start again, and wait for the other server.
+
+        A server takes all shards or none.
+        """
+        for place in self.places:
+            if place.is_open and place.living is not None and place.living is not but:
+                log("error", f"{place.living.name} ends, because {but.name} has lost its store")
+                place.living.signal(signal.SIGTERM)
 
     def _keep(self, place: Place, server: Process) -> None:
         """Keep what a server gave, if it did, in place of what earlier ones of this place gave."""
@@ -275,11 +315,9 @@ class Supervisor:
                 self._is_over(process, fields["code"])
             case Say.FAILED:
                 process.why, process.is_lost = reason(str(fields["why"])), "ends" in fields
-            case Say.LISTENING:
-                process.workers, process.links = int(fields["workers"]), str(fields["links"])
-            case Say.IMPORTED | Say.PREPARED | Say.OPENED | Say.READY | Say.LEFT | Say.BACK:
-                process.told = fields
-            case word:
+            case word if word in _TOLD:
+                process.note_told(fields)
+            case word if word != Say.FENCED:
                 raise LookupError(word)
         if parcel.descriptors:
             process.keep(parcel)
@@ -292,6 +330,10 @@ class Supervisor:
         match word:
             case Say.LISTENING if place.number == 0:
                 self._spread(server)
+            case Say.WAITING:
+                self.let_wait(place, server)
+            case Say.FENCED:
+                self._end_all(but=server)
             case Say.OPENED:
                 self.let_serve()
             case Say.READY:

@@ -36,6 +36,9 @@ def _run_new_code(supervisor: Supervisor) -> None:
         "kept": [each.kept for each in places],
         "restart_timeout": supervisor.restart_timeout_s,
         "links": supervisor.links,
+        "has_served": supervisor.has_served,
+        # Earlier programs have no servers that wait.
+        "waiting": [each.is_waiting for each in places],
     }
     descriptors = (*(number for number, _ in processes), *_kept_of(places))
     supervisor.system.become(supervisor.words, left, descriptors)
@@ -48,7 +51,7 @@ def _kept_of(places: Sequence[Place]) -> list[int]:
 def resume(supervisor: Supervisor, text: str) -> None:
     """Go on where the program before this one has left off."""
     left, system = json.loads(text), supervisor.system
-    supervisor.has_served = True
+    supervisor.has_served, supervisor.has_started = left.get("has_served", True), True
     supervisor.restart_timeout_s, supervisor.links = left["restart_timeout"], left["links"]
     supervisor.places = [Place(number, kept, system) for number, kept in enumerate(left["kept"])]
     for each in _kept_of(supervisor.places):
@@ -61,7 +64,9 @@ def resume(supervisor: Supervisor, text: str) -> None:
         server.title = "a former server"
         # Clients wait for it until it says that it is alive.
         server.hurry()
+    waiting = left.get("waiting", ())
     for place, server in zip(supervisor.places, supervisor.processes[1:], strict=False):
         place.server, server.title = server, "the server"
         server.shard = supervisor.shard_text(place)
-        server.told = {"say": Say.READY}
+        is_waiting = place.number < len(waiting) and waiting[place.number]
+        server.told = {"say": Say.WAITING if is_waiting else Say.READY}

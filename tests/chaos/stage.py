@@ -18,12 +18,18 @@ class Stage:
         self._stack = stack
         self.store = stack.enter_context(ValkeyServer())
 
-    def server(self, name: str, program: tuple[str, ...] = SERVER, **settings: object) -> Processes:
+    def server(
+        self,
+        name: str,
+        program: tuple[str, ...] = SERVER,
+        kind: type[Processes] = Processes,
+        **settings: object,
+    ) -> Processes:
         """A server that was not started yet."""
         home = self._home / name
         home.mkdir()
         given = {"redis": self.store.url, "node": name, **settings}
-        server = Processes(home, given, program)
+        server = kind(home, given, program)
         self._stack.push_async_callback(server.close)
         return server
 

@@ -1,27 +1,32 @@
 """A hot standby takes over when the server ends, and not before.
 
-HOLDFAST_TAKEOVERS says how often to kill a server whose standby gets a publish; -s shows how long
-it takes.
+Both have supervisors, one worker or several. HOLDFAST_TAKEOVERS says how often to kill a server
+whose standby gets a publish; -s shows how long it takes.
 """
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 
-from bench.processes import reserved_port
+from holdfast.store.keys import RedisKeys
 from tests.chaos.stage import Stage
+from tests.chaos.twin import LIMIT_S, NOBODY, STANDBY, Twin
 
 pytestmark = pytest.mark.slow
 
 # From the kill until the standby is ready, on a busy machine. A quiet one needs 3.5 s.
 TAKES_OVER_S = 12.0
+# Longer than a lease lasts.
+PAUSE_S = 4.0
 TAKEOVERS = int(os.environ.get("HOLDFAST_TAKEOVERS", "1"))
 JOE = {"ack": True, "delivery": {"session": "joe/1"}}
 ORDER = {"channel": "/orders", "data": 1, "ext": {"delivery": {"persistent": True}}}
@@ -30,22 +35,27 @@ ORDER = {"channel": "/orders", "data": 1, "ext": {"delivery": {"persistent": Tru
 class Pair(Stage):
     """A server and its standby."""
 
-    def __init__(self, home: Path, stack: AsyncExitStack) -> None:
+    def __init__(self, home: Path, stack: AsyncExitStack, workers: int = 1) -> None:
         super().__init__(home, stack)
-        port = stack.enter_context(reserved_port())
-        self.standby_url = f"http://127.0.0.1:{port}"
-        self.first = self.server("first")
-        self.second = self.server("second", port=port, standby=True)
+        self.workers = workers
+        self.first, self.second = self.twin("first"), self.twin("second")
 
-    async def readiness(self) -> tuple[int, str]:
-        async with aiohttp.ClientSession() as http:
-            for _ in range(600):
-                try:
-                    async with http.get(f"{self.standby_url}/readyz") as response:
-                        return response.status, await response.text()
-                except aiohttp.ClientConnectionError:
-                    await asyncio.sleep(0.1)
-        raise AssertionError("the standby does not listen")
+    def twin(self, name: str, **settings: Any) -> Twin:
+        found = self.server(name, kind=Twin, workers=self.workers, **settings)
+        assert isinstance(found, Twin)
+        return found
+
+    async def begin(self) -> None:
+        """Have the first one serve, and the second one wait."""
+        await self.first.start()
+        self.second.begin()
+        await self.second.waits()
+
+    def holders(self) -> list[object]:
+        return [
+            self.store.ask("HGET", RedisKeys("holdfast", shard).meta, "node")
+            for shard in range(self.workers)
+        ]
 
 
 @pytest.fixture
@@ -54,24 +64,211 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
         yield Pair(tmp_path, stack)
 
 
-async def test_a_standby_says_what_it_waits_for_and_takes_over_after_a_kill(pair: Pair) -> None:
-    await pair.first.start()
-    starting = asyncio.create_task(pair.second.start())
-    assert await pair.readiness() == (503, "standby: another server has the store\n")
-    async with (
-        aiohttp.ClientSession() as http,
-        http.post(f"{pair.standby_url}/cometd", json=[{"channel": "/meta/handshake"}]) as response,
-    ):
-        assert response.status == 503
-        assert "Retry-After" in response.headers
-    await asyncio.sleep(4.0)
-    assert not starting.done()
-    assert pair.first.is_running
-    killed_at = time.monotonic()
-    await pair.first.kill()
-    await starting
-    assert time.monotonic() - killed_at < TAKES_OVER_S
-    assert (await pair.readiness())[0] == 200
+@pytest.fixture
+async def threes(tmp_path: Path) -> AsyncIterator[Pair]:
+    async with AsyncExitStack() as stack:
+        yield Pair(tmp_path, stack, workers=3)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+async def test_a_standby_says_what_it_waits_for_and_takes_over_when_the_machine_is_gone(
+    tmp_path: Path, workers: int
+) -> None:
+    async with AsyncExitStack() as stack:
+        pair = Pair(tmp_path, stack, workers)
+        await pair.begin()
+        url = f"{pair.second.url}/cometd"
+        async with (
+            aiohttp.ClientSession() as http,
+            http.post(url, json=[{"channel": "/meta/handshake"}]) as response,
+        ):
+            assert response.status == 503
+            assert "Retry-After" in response.headers
+        await asyncio.sleep(PAUSE_S)
+        assert await pair.second.readiness() == (503, STANDBY)
+        assert (await pair.first.readiness())[0] == 200
+        await pair.first.kill_all()
+        took_s = await pair.second.serves(TAKES_OVER_S)
+        sys.stdout.write(f"\n{took_s:.2f} s until {workers} workers serve\n")
+        assert {*pair.holders()} == {
+            b"second",
+            *(f"second/{n}".encode() for n in range(1, workers)),
+        }
+
+
+async def test_a_server_that_is_killed_serves_again_although_another_one_waits(pair: Pair) -> None:
+    await pair.begin()
+    for _ in range(2):
+        await pair.first.kill()
+        await pair.first.answers(lambda found: found != NOBODY)
+        await pair.first.serves(TAKES_OVER_S)
+    assert "waiting for the lease" not in pair.first.log()
+    assert await pair.second.readiness() == (503, STANDBY)
+
+
+async def test_a_standby_that_has_taken_over_serves_again_after_its_server_was_killed(
+    pair: Pair,
+) -> None:
+    await pair.begin()
+    await pair.first.kill_all()
+    await pair.second.serves(TAKES_OVER_S)
+    await pair.second.kill()
+    await pair.second.serves(TAKES_OVER_S)
+    pair.first.begin()
+    await pair.first.waits()
+
+
+async def test_two_servers_take_turns(pair: Pair) -> None:
+    await pair.begin()
+    for one, other in [(pair.first, pair.second), (pair.second, pair.first)] * 2:
+        await one.kill_all()
+        await other.serves(TAKES_OVER_S)
+        one.begin()
+        await one.waits()
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+async def test_a_standby_that_waits_stops_in_order(tmp_path: Path, workers: int) -> None:
+    async with AsyncExitStack() as stack:
+        pair = Pair(tmp_path, stack, workers)
+        await pair.begin()
+        began = time.monotonic()
+        assert await pair.second.stop() == 0
+        assert time.monotonic() - began < TAKES_OVER_S
+        assert await pair.second.readiness() == NOBODY
+        assert (await pair.first.readiness())[0] == 200
+
+
+async def unanswered(twin: Twin, until: asyncio.Event) -> int:
+    """How often nobody answers, or somebody else than one who waits."""
+    count = 0
+    while not until.is_set():
+        count += await twin.readiness() != (503, STANDBY)
+        await asyncio.sleep(0.01)
+    return count
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+async def test_a_standby_that_waits_is_restarted_and_killed_on_one_kept_socket(
+    tmp_path: Path, workers: int
+) -> None:
+    async with AsyncExitStack() as stack:
+        pair = Pair(tmp_path, stack, workers)
+        await pair.begin()
+        second = pair.second
+        await second.until(lambda: second.log().count("waiting for the lease") == workers)
+        over = asyncio.Event()
+        asking = asyncio.create_task(unanswered(second, over))
+
+        former = await second.workers()
+        os.kill(second.supervisor_pid, signal.SIGHUP)
+        await second.until(lambda: "the restart is done" in second.lines())
+        assert not {*former} & {*await second.workers()}
+
+        former = await second.workers()
+        assert await second.restart() == ""
+        assert not {*former} & {*await second.workers()}
+
+        former = await second.workers()
+        second.write_settings("standby = true", "standby = 3")
+        assert "standby" in await second.restart()
+        second.write_settings("standby = 3", "standby = true")
+        assert await second.workers() == former
+
+        over.set()
+        assert await asking == 0
+        for pid in former:
+            os.kill(pid, signal.SIGKILL)
+        # Clients wait at the socket until another one answers.
+        assert await second.readiness() in ((503, STANDBY), NOBODY)
+        await second.waits()
+        assert (await pair.first.readiness())[0] == 200
+        await pair.first.kill_all()
+        await second.serves(TAKES_OVER_S)
+
+
+async def test_a_standby_that_waits_survives_settings_that_became_wrong(pair: Pair) -> None:
+    await pair.begin()
+    pair.second.write_settings("standby = true", "standby = 3")
+    for pid in await pair.second.workers():
+        os.kill(pid, signal.SIGKILL)
+    await pair.second.until(lambda: "another is started" in pair.second.log())
+    pair.second.write_settings("standby = 3", "standby = true")
+    await pair.second.waits()
+    assert pair.second.is_running
+
+
+async def test_a_standby_that_waits_ends_with_its_supervisor_and_can_start_again(
+    pair: Pair,
+) -> None:
+    await pair.begin()
+    left = await pair.second.workers()
+    os.kill(pair.second.supervisor_pid, signal.SIGKILL)
+    await pair.second.ended()
+    await pair.second.until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left))
+    pair.second.begin()
+    await pair.second.waits()
+
+
+async def test_a_worker_that_is_silent_for_longer_than_its_lease_loses_nothing_to_a_standby(
+    threes: Pair,
+) -> None:
+    await threes.begin()
+    epochs = [meta_of(threes, shard, "epoch") for shard in range(3)]
+    for pid in await threes.first.workers():
+        os.kill(pid, signal.SIGSTOP)
+        await asyncio.sleep(PAUSE_S)
+        assert await threes.second.readiness() == (503, STANDBY)
+        os.kill(pid, signal.SIGCONT)
+        await threes.first.serves()
+        # All leases are raised again before the next one is silent.
+        await asyncio.sleep(1.0)
+    assert [meta_of(threes, shard, "epoch") for shard in range(3)] == epochs
+
+
+def meta_of(pair: Pair, shard: int, name: str) -> object:
+    return pair.store.ask("HGET", RedisKeys("holdfast", shard).meta, name)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+async def test_a_machine_that_was_frozen_waits_when_it_thaws(tmp_path: Path, workers: int) -> None:
+    async with AsyncExitStack() as stack:
+        pair = Pair(tmp_path, stack, workers)
+        await pair.begin()
+        await pair.first.signal_all(signal.SIGSTOP)
+        await pair.second.serves(TAKES_OVER_S)
+        await pair.first.signal_all(signal.SIGCONT)
+        await pair.first.waits()
+        assert (await pair.second.readiness())[0] == 200
+        await pair.second.kill_all()
+        await pair.first.serves(TAKES_OVER_S)
+
+
+async def test_a_server_one_of_whose_workers_lost_its_store_gives_up_all(threes: Pair) -> None:
+    await threes.begin()
+    former = await threes.first.workers()
+    # Another server opens the first shard, as if nobody had looked at the others.
+    meta = RedisKeys("holdfast").meta
+    epoch = threes.store.ask("HGET", meta, "epoch")
+    assert isinstance(epoch, bytes)
+    seed, _, number = epoch.decode().partition("-")
+    rival = f"{seed}-{int(number.partition('.')[0]) + 1}.aaaaaaaa"
+    fields = ("epoch", rival, "holder", "a rival", "lease", "0", "node", "rival")
+    threes.store.ask("HSET", meta, *fields)
+    await threes.first.until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in former))
+    assert threes.store.ask("HGET", meta, "holder") == b"a rival"
+    # It raises no lease, so the first one of the two that were told to wait has all.
+    await asyncio.wait_for(somebody_serves(threes), LIMIT_S)
+    names = {str(each).partition("/")[0].strip("b'") for each in threes.holders()}
+    assert len(names) == 1
+
+
+async def somebody_serves(pair: Pair) -> None:
+    serving = [asyncio.create_task(each.serves()) for each in (pair.first, pair.second)]
+    await asyncio.wait(serving, return_when=asyncio.FIRST_COMPLETED)
+    for each in serving:
+        each.cancel()
+    await asyncio.gather(*serving, return_exceptions=True)
 
 
 async def seconds_to_publish(url: str) -> float:
@@ -90,35 +287,29 @@ async def seconds_to_publish(url: str) -> float:
 async def test_a_standby_accepts_durable_publishes_soon_after_a_kill(
     pair: Pair, number: int
 ) -> None:
-    await pair.first.start()
+    await pair.begin()
     joe = pair.talker(pair.first)
     await joe.handshake(JOE)
     await joe.subscribe("/orders")
-    starting = asyncio.create_task(pair.second.start())
-    await pair.readiness()
     # At another moment between two raises of the lease each time.
     await asyncio.sleep(1.0 + 0.13 * number)
-    await pair.first.kill()
-    took_s = await asyncio.wait_for(seconds_to_publish(pair.standby_url), TAKES_OVER_S)
+    await pair.first.kill_all()
+    took_s = await asyncio.wait_for(seconds_to_publish(pair.second.url), TAKES_OVER_S)
     sys.stdout.write(f"\n{took_s:.2f} s from the kill to the first durable publish\n")
-    await starting
 
 
 async def test_a_standby_takes_over_at_once_from_a_server_that_stops(pair: Pair) -> None:
-    await pair.first.start()
-    starting = asyncio.create_task(pair.second.start())
-    await pair.readiness()
+    await pair.begin()
     holder = pair.store.ask("HGET", "{holdfast}:meta", "holder")
     assert await pair.first.stop() == 0
     # There is no lease that must end.
     assert pair.store.ask("HGET", "{holdfast}:meta", "holder") != holder
-    await starting
+    await pair.second.serves(TAKES_OVER_S)
 
 
-async def test_a_second_server_without_standby_is_refused(pair: Pair, tmp_path: Path) -> None:
+async def test_a_second_server_without_standby_is_refused(pair: Pair) -> None:
     await pair.first.start()
-    config = tmp_path / "second" / "holdfast.toml"
-    config.write_text(config.read_text().replace("standby = true", ""))
+    pair.second.write_settings("standby = true", "standby = false")
     with pytest.raises(RuntimeError, match="another server, first, has the store: stop it"):
         await pair.second.start()
     assert pair.first.is_running
@@ -126,7 +317,7 @@ async def test_a_second_server_without_standby_is_refused(pair: Pair, tmp_path: 
 
 async def test_a_server_that_was_killed_starts_again_without_waiting(pair: Pair) -> None:
     await pair.first.start()
-    await pair.first.kill()
+    await pair.first.kill_all()
     started_at = time.monotonic()
     await pair.first.start()
     assert "waiting for the lease" not in pair.first.log()

@@ -56,6 +56,10 @@ class ListeningSocket:
     def fileno(self) -> int:
         return -1
 
+    def dup(self) -> "ListeningSocket":
+        """Return a copy, which its holder closes without the other."""
+        return InheritedSocket(self._listening)
+
     def watch(self, then: Callable[[], None]) -> bool:
         """Call back whenever connections wait. Returns whether some do now."""
         self._listening.on_waiting = then
@@ -74,9 +78,6 @@ class InheritedSocket(ListeningSocket):
     def __init__(self, listening: Listening) -> None:
         super().__init__(listening)
         self._then: Callable[[], None] = unwatched
-
-    def dup(self) -> Self:
-        return type(self)(self._listening)
 
     def watch(self, then: Callable[[], None]) -> bool:
         self._then = then

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from holdfast.compose import forwarding, listening, running, shard_origin, sharding
+from holdfast.compose import forwarding, gates, listening, running, shard_origin, sharding
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.joint_administration import JointAdministration
@@ -204,8 +204,11 @@ class _NoCollector:
 def adapted() -> Iterator[None]:
     """Let servers not depend on this machine, and on how long things really take."""
 
+    def name_in(directory: Path) -> str:
+        return f"lock of {directory.name}"
+
     def name(directory: DataDirectory) -> str:
-        return f"lock of {directory.path.name}"
+        return name_in(directory.path)
 
     with (
         watched(),
@@ -220,6 +223,8 @@ def adapted() -> Iterator[None]:
         patch.object(JointAdministration, "open", _own_metrics),
         patch.object(ticker, "Collector", _NoCollector),
         patch.object(DataDirectory, "lock_name", property(name)),
+        patch.object(gates, "lock_name_in", name_in),
+        patch.object(gates, "store_of", _store_of),
         patch.object(sharding, "store_of", _store_of),
         patch.object(shard_origin, "store_of", _store_of),
         patch.object(tenure, "store_of", _store_of),

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from bench.processes import reserved_port
 from holdfast.compose.data_directory import own_directory
-from holdfast.compose.storage import open_storage
+from holdfast.compose.opening import open_storage
 from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.settings import Settings

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.compose.data_directory import own_directory
-from holdfast.compose.storage import open_storage
+from holdfast.compose.opening import open_storage
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.settings import Settings
 from holdfast.store.store import Store
