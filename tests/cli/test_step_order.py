@@ -6,8 +6,17 @@ from holdfast.cli.output import Json
 from holdfast.cli.step_order import in_order
 
 
-def step(at_us: int, kind: str, attempt: int | None = None, receiver: str | None = "joe/1") -> Json:
-    return {"at_us": at_us, "kind": kind, "attempt": attempt, "receiver": receiver}
+def step(
+    at_us: int,
+    kind: str,
+    attempt: int | None = None,
+    receiver: str | None = "joe/1",
+    node: str = "holdfast",
+) -> Json:
+    return {
+        **{"at_us": at_us, "kind": kind, "attempt": attempt},
+        **{"receiver": receiver, "node": node},
+    }
 
 
 @pytest.mark.parametrize(
@@ -71,3 +80,41 @@ def test_the_order_of_other_copies_is_that_of_their_times() -> None:
         step(2, "acked", None, "ann/1"),
     ]
     assert in_order(steps) == [steps[1], steps[2], steps[3], steps[0]]
+
+
+HOUR_US = 3_600_000_000
+
+
+def at_second(at_us: int, kind: str, receiver: str = "ann/1") -> Json:
+    return step(at_us, kind, 1, receiver, "holdfast/1")
+
+
+def test_steps_of_a_worker_whose_clock_is_behind_follow_the_publish_at_another() -> None:
+    steps = [
+        step(HOUR_US, "published", None, None),
+        step(HOUR_US + 5, "handed", 1),
+        step(HOUR_US + 9, "acked"),
+        at_second(10, "handed"),
+        at_second(40, "acked"),
+    ]
+    found = in_order(steps)
+    assert [(each["kind"], each["receiver"]) for each in found] == [
+        ("published", None),
+        ("handed", "ann/1"),
+        ("handed", "joe/1"),
+        ("acked", "joe/1"),
+        ("acked", "ann/1"),
+    ]
+    # The time between two steps of one worker stays.
+    assert [each["at_us"] - HOUR_US for each in found] == [0, 0, 5, 9, 30]
+
+
+def test_a_copy_enters_a_queue_of_another_worker_after_it_has_left_the_former() -> None:
+    steps = [
+        step(1, "published", None, None),
+        step(HOUR_US, "moved", None, "joe/0"),
+        at_second(2, "entered"),
+        at_second(7, "handed"),
+    ]
+    assert [each["kind"] for each in in_order(steps)] == ["published", "moved", "entered", "handed"]
+    assert [each["at_us"] for each in in_order(steps)[2:]] == [HOUR_US + 1, HOUR_US + 6]

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import {test} from "node:test";
 import {inOrder} from "../../../static/console/order.js";
 
-const step = (at_us, kind, attempt = null, receiver = "joe/1") => ({at_us, kind, attempt, receiver});
+const step = (at_us, kind, attempt = null, receiver = "joe/1", node = "holdfast") => ({at_us, kind, attempt, receiver, node});
+const far = (at_us, kind, receiver = "ann/1") => step(at_us, kind, 1, receiver, "holdfast/1");
+const HOUR_US = 3_600_000_000;
 const told = (...steps) => inOrder(steps).map(({kind}) => kind).join(" ");
 
 test("what a receiver refused was handed to it before, whoever looked at the clock first", () => {
@@ -35,4 +37,17 @@ test("what a replay brought is no reason for what was before it", () => {
 
 test("what is far apart is left as it is: a part of the journal may be missing", () => {
     assert.equal(told(step(0, "refused", 1), step(2_000_000, "handed", 1)), "refused handed");
+});
+
+test("steps of a worker whose clock is behind follow the publish at another", () => {
+    const found = inOrder([step(HOUR_US, "published", null, null), step(HOUR_US + 5, "handed", 1), step(HOUR_US + 9, "acked"),
+        far(10, "handed"), far(40, "acked")]);
+    assert.deepEqual(found.map(({kind, receiver}) => `${kind} ${receiver}`),
+        ["published null", "handed ann/1", "handed joe/1", "acked joe/1", "acked ann/1"]);
+    assert.deepEqual(found.map(({at_us}) => at_us - HOUR_US), [0, 0, 5, 9, 30]);
+});
+
+test("a copy enters a queue of another worker after it has left the former", () => {
+    assert.equal(told(step(1, "published", null, null), step(HOUR_US, "moved", null, "joe/0"), far(2, "entered"), far(7, "handed")),
+        "published moved entered handed");
 });
