@@ -7,7 +7,7 @@ import typer
 
 from holdfast.cli.failures import Exit
 from holdfast.cli.flags import ConfigFile
-from holdfast.cli.options import AsJson
+from holdfast.cli.options import AsJson, OfData
 from holdfast.cli.output import print_rows, print_table, spinner
 from holdfast.cli.program import Program
 from holdfast.cli.serve import read_settings, telling_failures
@@ -24,6 +24,7 @@ _WORDS = {True: "yes", False: "no", None: "-"}
 def doctor(
     *,
     config: ConfigFile = None,
+    data: OfData = None,
     pipeline: Annotated[
         bool, typer.Option(help="Fail if something for the pipeline is missing, too.")
     ] = False,
@@ -43,7 +44,7 @@ def doctor(
     A dash marks what is missing but not needed. The exit code is 1 if the server cannot run.
     """
     with telling_failures():
-        server = [*check_server(read_settings(config, {}))]
+        server = [*check_server(read_settings(config, {} if data is None else {"data": data}))]
     checks = [*examine()]
     needs_pipeline = pipeline or start or prepared
     if prepared and _is_well(checks):

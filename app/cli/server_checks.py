@@ -15,7 +15,8 @@ from pathlib import Path
 from holdfast.cli.installed import core
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DirectoryTaken, own_directory
-from holdfast.compose.workers import allowed, count_of, stored_here
+from holdfast.compose.placement import data_of
+from holdfast.compose.workers import allowance, count_of, reason_of, stored_here
 from holdfast.pipeline.doctor import Check
 from holdfast.settings import Settings
 from holdfast.store.connection import REMEDY, StoreUnavailable
@@ -50,8 +51,7 @@ def check_server(settings: Settings) -> Iterator[Check]:
     yield _space(settings.data)
     yield _address(settings, is_running=directory.ok is None)
     yield _files()
-    if settings.workers != 1:
-        yield _workers(settings)
+    yield from _workers(settings)
 
 
 def check_sources() -> Iterator[Check]:
@@ -185,15 +185,31 @@ def _address(settings: Settings, *, is_running: bool) -> Check:
     return Check("address", True, f"{place} is free")
 
 
-def _workers(settings: Settings) -> Check:
+def _workers(settings: Settings) -> Iterator[Check]:
+    stored = stored_here(settings.data) if settings.redis is None else None
+    if settings.workers == 1 and stored in (None, 1):
+        return
     try:
-        stored = stored_here(settings.data) if settings.redis is None else None
         count = count_of(settings, is_supervised=settings.supervisor, stored=stored)
     except CannotStart as error:
-        return Check("workers", False, str(error).removeprefix("workers: "))
-    text = f"{count}, each with a shard"
-    if count > (most := allowed()):
-        return Check("workers", None, f"{text}: processors and memory are enough for {most}")
+        yield Check("workers", False, str(error).removeprefix("workers: "))
+        return
+    if stored not in (None, count):
+        text = f"the deployment in {settings.data} has {stored}: set workers to {stored}"
+        yield Check("workers", False, f"{text}, or run holdfast reshard --shards {count}")
+    else:
+        yield _number_of_workers(settings, count, stored)
+    for shard in range(1, stored or 1):
+        found = _data_directory(data_of(settings.data, shard))
+        yield found._replace(name=f"shard {shard}")
+
+
+def _number_of_workers(settings: Settings, count: int, stored: int | None) -> Check:
+    text, found = f"{count}, each with a shard", allowance()
+    if settings.workers == "auto":
+        text += f": {reason_of(settings, stored)}"
+    if count > found.workers:
+        return Check("workers", None, f"{text}; {found}, so they share processors or memory")
     return Check("workers", True, text)
 
 

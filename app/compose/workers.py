@@ -1,5 +1,6 @@
 """How many workers a server has: what its settings say, or what the machine allows."""
 
+import logging
 import os
 import sys
 import tempfile
@@ -7,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from math import ceil
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.placement import Placement, alone, data_of, placed
@@ -15,8 +17,11 @@ from holdfast.settings import Settings
 from holdfast.settings.server import MOST_WORKERS
 from holdfast.store.home import STORE
 
+log = logging.getLogger(__name__)
+
 # In bytes. What a worker and its store take, with room for sessions and messages.
 _MEMORY = 512 * 1024**2
+_GIB = 1024**3
 # In the directory of a shard that the deployment does not have, or not yet.
 _UNUSED = "unused"
 _ROOT = Path("/sys/fs/cgroup")
@@ -33,7 +38,7 @@ def count_of(settings: Settings, *, is_supervised: bool, stored: int | None = No
     count = settings.workers
     if count == "auto":
         can_be_several = is_supervised and sys.platform == "linux"
-        count = settings.shards or stored or (allowed() if can_be_several else 1)
+        count = settings.shards or stored or (allowance().workers if can_be_several else 1)
     if count > 1 and not is_supervised:
         raise CannotStart(
             f"workers: {count} workers need a supervisor, which starts them: set supervisor to "
@@ -89,6 +94,8 @@ async def place_of(settings: Settings, supervisor: Supervised) -> Placement:
         return placed(settings, supervisor.shard, supervisor.shards, Path(supervisor.links))
     stored = await _stored(settings) if settings.workers == "auto" else None
     count = count_of(settings, is_supervised=True, stored=stored)
+    if settings.workers == "auto" and supervisor.is_first:
+        log.info("workers: %d, %s", count, reason_of(settings, stored))
     if count == 1:
         return alone(settings)
     if supervisor.shard is None:
@@ -107,16 +114,41 @@ def _place_of_links(settings: Settings) -> Path | str:
     return usual if is_short else tempfile.mkdtemp(prefix="holdfast-")
 
 
-def allowed(root: Path = _ROOT, own: str | None = None) -> int:
-    """Return how many workers the processors and the memory allow that this process may use.
+class Allowance(NamedTuple):
+    """What this process may use, and how many workers that is enough for."""
+
+    processors: float
+    # In bytes.
+    memory: int
+
+    @property
+    def workers(self) -> int:
+        """As many as either of them allows, and one at least."""
+        return max(1, min(ceil(self.processors), self.memory // _MEMORY, MOST_WORKERS))
+
+    def __str__(self) -> str:
+        room = f"{self.memory / _GIB:.1f} GiB of memory"
+        return f"{self.processors:g} processors and {room} allow {self.workers}"
+
+
+def allowance(root: Path = _ROOT, own: str | None = None) -> Allowance:
+    """Return what the machine and the control groups allow.
 
     Args:
-        own: The path of its control group below the root.
+        own: The path of the group of this process below the root.
     """
     groups = list(_groups(root, _own_group() if own is None else own))
     processors = [float(len(os.sched_getaffinity(0))), *_quotas(groups)]
-    memory = [_memory_of_machine(), *_limits(groups)]
-    return max(1, min(ceil(min(processors)), min(memory) // _MEMORY, MOST_WORKERS))
+    return Allowance(min(processors), min([_memory_of_machine(), *_limits(groups)]))
+
+
+def reason_of(settings: Settings, stored: int | None) -> str:
+    """Return why `workers = auto` is the number that it is."""
+    if settings.shards:
+        return "as the setting shards has it"
+    if stored:
+        return "as the deployment was created with; holdfast reshard changes it"
+    return f"{allowance()}, which stays the number of this deployment"
 
 
 def _own_group() -> str:

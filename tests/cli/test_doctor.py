@@ -16,6 +16,7 @@ from bench.processes import reserved_port
 from holdfast.cli import server_checks
 from holdfast.cli.main import program
 from holdfast.compose.data_directory import own_directory
+from holdfast.compose.workers import Allowance
 from holdfast.pipeline.doctor import Check, examine
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
@@ -69,13 +70,30 @@ def test_the_port_and_the_directory_of_a_running_server_are_no_faults(home: Path
 
 
 def test_several_workers_need_a_supervisor(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_checks, "allowed", lambda: 2)
+    monkeypatch.setattr(server_checks, "allowance", lambda: Allowance(2.0, 8 * 1024**3))
     assert "workers" not in checks()[1]
     assert checks(workers=2)[1]["workers"] == (True, "2, each with a shard")
     code, seen = checks(workers=3)
     assert (code, seen["workers"][0]) == (0, None)
-    assert "processors and memory are enough for 2" in seen["workers"][1]
+    assert "2 processors and 8.0 GiB of memory allow 2, so they share" in seen["workers"][1]
     assert checks(workers=2, supervisor=False)[1]["workers"][0] is False
+
+
+def test_the_deployment_of_any_data_directory_is_checked(home: Path) -> None:
+    place = home / "elsewhere"
+    for shard in (1, 2):
+        (place / "shards" / str(shard)).mkdir(parents=True)
+    place.chmod(0o700)
+    code, seen = checks("--data", str(place))
+    assert (code, seen["workers"][0]) == (1, False)
+    assert f"the deployment in {place} has 3: set workers to 3" in seen["workers"][1]
+    code, seen = checks("--data", str(place), workers="auto")
+    assert seen["workers"][1].startswith("3, each with a shard: as the deployment was created")
+    assert "shard 3" not in seen
+    (place / "shards" / "2").chmod(0o777)
+    code, seen = checks("--data", str(place), workers=3)
+    assert (code, seen["shard 1"][0], seen["shard 2"][0]) == (1, True, False)
+    assert "chmod 700" in seen["shard 2"][1]
 
 
 def test_a_directory_that_others_can_write_is_a_fault_with_its_remedy(home: Path) -> None:

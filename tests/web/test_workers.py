@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from holdfast.compose import workers
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.workers import allowed, count_of, stored_here
+from holdfast.compose.workers import Allowance, allowance, count_of, reason_of, stored_here
 from holdfast.settings import Settings
 
 GIB = 1024**3
@@ -35,22 +36,22 @@ def large_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_as_many_are_allowed_as_there_are_processors_up_to_64(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert allowed(tmp_path, "/") == 64
+    assert allowance(tmp_path, "/").workers == 64
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    assert allowed(tmp_path, "/") == 3
+    assert allowance(tmp_path, "/").workers == 3
 
 
 def test_limits_of_the_control_group_and_of_those_above_it_count(tmp_path: Path) -> None:
     group(tmp_path / "a" / "b", cpu="max 100000", memory="max")
-    assert allowed(tmp_path, "/a/b") == 64
+    assert allowance(tmp_path, "/a/b").workers == 64
     group(tmp_path / "a" / "b", cpu="550000 100000")
-    assert allowed(tmp_path, "/a/b") == 6
+    assert allowance(tmp_path, "/a/b").workers == 6
     group(tmp_path / "a", cpu="200000 100000")
-    assert allowed(tmp_path, "/a/b") == 2
+    assert allowance(tmp_path, "/a/b").workers == 2
     group(tmp_path / "a", cpu="max 100000", memory=str(2 * GIB))
-    assert allowed(tmp_path, "/a/b") == 4
+    assert allowance(tmp_path, "/a/b").workers == 4
     group(tmp_path, memory="1000")
-    assert allowed(tmp_path, "/a/b") == 1
+    assert allowance(tmp_path, "/a/b").workers == 1
 
 
 def test_a_deployment_keeps_its_number_of_workers_with_auto(tmp_path: Path) -> None:
@@ -91,3 +92,13 @@ def test_there_are_as_many_shards_as_workers() -> None:
     assert count_of(settings(workers="auto", shards=5), is_supervised=True) == 5
     with pytest.raises(ValidationError, match="shards must be as many as workers"):
         settings(workers=2, shards=4)
+
+
+def test_auto_says_what_it_takes_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    group(tmp_path / "a", cpu="250000 100000", memory=str(3 * GIB))
+    assert str(allowance(tmp_path, "/a")) == "2.5 processors and 3.0 GiB of memory allow 3"
+    monkeypatch.setattr(workers, "allowance", lambda: Allowance(2.0, 8 * GIB))
+    assert reason_of(settings(workers="auto"), None) == (
+        "2 processors and 8.0 GiB of memory allow 2, which stays the number of this deployment"
+    )
+    assert reason_of(settings(workers="auto"), 3).startswith("as the deployment was created with")

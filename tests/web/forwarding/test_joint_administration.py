@@ -1,7 +1,9 @@
 """The administration of any worker answers for all shards."""
 
 import os
+import re
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 
 import orjson
@@ -212,6 +214,50 @@ async def test_metrics_of_all_shards_are_on_one_page(both: Workers, ada: Operato
     assert lines.count("# TYPE holdfast_messages_published_total counter") == 1
     assert 'holdfast_entries_settled_total{shard="1",outcome="acked"} 0.0' in lines
     assert 'holdfast_shard_answers{shard="1"} 1.0' in lines
+
+
+async def test_the_sum_of_all_rates_does_not_jump_while_a_worker_is_missing(
+    both: Workers, ada: Operator
+) -> None:
+    """Each series rises by itself, as `sum(rate(...))` has it; a gap in one is no step."""
+    publishers = [both.person(door) for door in (0, 1)]
+    for each in publishers:
+        await each.handshake()
+    path = both.servers[1].forwarding._placement.admin_of(1)  # type: ignore[union-attr]
+    hidden = path.with_suffix(".hidden")
+    pages = []
+    for is_missing in (False, False, True, False):
+        for publisher in publishers:
+            for n in range(5):
+                assert (await publisher.reply("/news", data=n))["successful"]
+        if is_missing:
+            path.rename(hidden)
+        pages.append(await published(ada, missing=is_missing))
+        if is_missing:
+            hidden.rename(path)
+    assert [sorted(page) for page in pages] == [["0", "1"], ["0", "1"], ["0"], ["0", "1"]]
+    assert pages[-1] == {"0": 20.0, "1": 20.0}
+    rises = [
+        later[shard] - earlier[shard]
+        for shard in ("0", "1")
+        for earlier, later in pairwise([page for page in pages if shard in page])
+    ]
+    assert sum(rises) == 30.0
+    assert min(rises) >= 0.0
+
+
+async def published(ada: Operator, *, missing: bool) -> dict[str, float]:
+    """How many messages each shard on the page has published; one that is missing says so."""
+    text = ""
+    for _ in range(20):
+        async with ada.http.get("/metrics") as response:
+            text = await response.text()
+        answers = dict(re.findall(r'holdfast_shard_answers{shard="(.)"} (.*)', text))
+        # A loaded machine may be late.
+        if answers == {"0": "1.0", "1": "0.0" if missing else "1.0"}:
+            found = re.findall(r'holdfast_messages_published_total{shard="(.)"} (.*)', text)
+            return {shard: float(count) for shard, count in found}
+    pytest.fail(text)
 
 
 @pytest.fixture
