@@ -2,7 +2,8 @@
 
 The log does no I/O: it makes frames, and its port passes them to the store. Frames with durable
 messages are appended by the script that stores these. Passing entries leave at the end of each
-turn, and no one waits for them.
+turn, and no one waits for them. Messages among them that the store does not take in time go another
+way.
 """
 
 from collections import deque
@@ -14,7 +15,7 @@ from holdfast.cluster.frames import Behind, Entry, Facts, Seen, split, write
 from holdfast.cluster.places import NOWHERE, Place
 from holdfast.cluster.trimming import KEEP_S
 
-# How long passing entries wait for a store that is away, and how many bytes of them.
+# How long passing entries wait for the store, and how many bytes of them.
 _WAIT_S: Final = 5.0
 _MOST_WAITING: Final = 8 * 1024 * 1024
 # How often the places of this shard in other logs are told while they change: if others wait for
@@ -62,6 +63,34 @@ class LogPort(Protocol):
         ...
 
 
+class PassingPort(Protocol):
+    """What messages that are not stored do apart from the log."""
+
+    def behind(self) -> Behind:
+        """Return what the others must have got before frames with messages."""
+        ...
+
+    def logged(self, entries: Sequence[Entry]) -> None:
+        """Take note that the log has these messages."""
+        ...
+
+    def give_up(self, entries: Sequence[Entry]) -> int:
+        """Send messages that the log does not get in time. Returns how many of them are lost."""
+        ...
+
+
+class _Unanswered:
+    """Passing entries that the store was asked to take."""
+
+    __slots__ = ("count", "entries", "since")
+
+    def __init__(self, since: float, entries: Sequence[Addressed]) -> None:
+        self.since = since
+        self.count = len(entries)
+        # Those that have not gone another way. The log may get all of them all the same.
+        self.entries = entries
+
+
 def parts_of(
     entries: Sequence[Addressed],
     facts: Facts = _NO_FACTS,
@@ -83,8 +112,8 @@ def frames_of(
     facts: Facts = _NO_FACTS,
     seen: Seen = _NOTHING_SEEN,
     behind: Behind = _NOTHING_BEFORE,
-) -> Iterator[tuple[int, Parts]]:
-    """Yield frames with these entries, each with the number of its entries.
+) -> Iterator[tuple[Sequence[Addressed], Parts]]:
+    """Yield frames with these entries, each with its own.
 
     The first one also tells these places, the last one facts that are not stored.
     """
@@ -93,10 +122,11 @@ def frames_of(
     at = 0
     for number, part in enumerate(frames, 1):
         told = facts if number == len(frames) else _NO_FACTS
+        own = entries[at : at + len(part)]
         if are_for_all:
-            yield len(part), {_FOR_ALL: write(part, told, seen, behind)}
+            yield own, {_FOR_ALL: write(part, told, seen, behind)}
         else:
-            yield len(part), parts_of(entries[at : at + len(part)], told, seen, behind)
+            yield own, parts_of(own, told, seen, behind)
         at += len(part)
         seen = _NOTHING_SEEN
 
@@ -110,6 +140,9 @@ class Log:
         self._turn: list[Addressed] = []
         self._waiting: deque[tuple[float, list[Addressed]]] = deque()
         self._bytes = 0
+        # Those that the store has not answered, oldest first.
+        self._unanswered: dict[int, _Unanswered] = {}
+        self._appends = 0
         # Places of this shard in other logs that were told, and newer ones.
         self._told: dict[int, Place] = {}
         self._untold: dict[int, Place] = {}
@@ -123,8 +156,7 @@ class Log:
         # Returns what is told together with places, if there is any; whether that is due.
         self.news: Callable[[], Facts] | None = None
         self._has_news = False
-        # Returns what the others must have shown before frames with messages.
-        self.behind: Callable[[], Behind] = dict
+        self.passing: PassingPort | None = None
         # The books: passing entries in the log, and dropped ones.
         self.appended = 0
         self.dropped = 0
@@ -145,10 +177,8 @@ class Log:
         else:
             self._limit(now)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no passing entry waits."""
-        return not (self._turn or self._waiting)
+    def _behind(self) -> Behind:
+        return _NOTHING_BEFORE if self.passing is None else self.passing.behind()
 
     def _take_oldest(self) -> list[Addressed]:
         _, entries = self._waiting.popleft()
@@ -163,8 +193,11 @@ class Log:
             seen = self._take_untold()
             # What waits longer than these entries comes behind them.
             news = _NO_FACTS if self._waiting else self._take_news()
-        for count, parts in frames_of(entries, news, seen, self.behind()):
-            self._port.append(count, parts, partial(self._appended, count, seen, now))
+        for own, parts in frames_of(entries, news, seen, self._behind()):
+            self._appends += 1
+            self._unanswered[self._appends] = _Unanswered(now, own)
+            appended = partial(self._appended, self._appends, seen, now)
+            self._port.append(len(own), parts, appended)
             seen = _NOTHING_SEEN
 
     def _take_untold(self) -> Seen:
@@ -182,12 +215,15 @@ class Log:
         """Let the log tell soon what is told together with places."""
         self._has_news = True
 
-    def _appended(self, count: int, seen: Seen, now: float, is_there: bool) -> None:
+    def _appended(self, number: int, seen: Seen, now: float, is_there: bool) -> None:
+        asked = self._unanswered.pop(number)
         if is_there:
             self._expects_until = now + _TELL_AWAITED_S
-            self.appended += count
+            self.appended += asked.count
+            if self.passing is not None:
+                self.passing.logged(_messages(asked.entries))
             return
-        self.dropped += count
+        self._give_up(asked.entries)
         self._has_news = self.news is not None
         for shard, place in seen.items():
             if self._told.get(shard) == place:
@@ -197,12 +233,30 @@ class Log:
                 self._is_awaited = True
 
     def _limit(self, now: float) -> None:
-        """Drop what has waited for too long, and what is too much."""
+        """Give up what has waited for too long, and what is too much."""
         while self._waiting:
             since, _ = self._waiting[0]
             if self._bytes <= _MOST_WAITING and now - since < _WAIT_S:
                 return
-            self.dropped += len(self._take_oldest())
+            self._give_up(self._take_oldest())
+
+    def _give_up(self, entries: Sequence[Addressed]) -> None:
+        """Let messages go another way, and drop everything else."""
+        messages = _messages(entries)
+        self.dropped += len(entries) - len(messages)
+        if messages:
+            lost = len(messages) if self.passing is None else self.passing.give_up(messages)
+            self.dropped += lost
+
+    def _give_up_unanswered(self, now: float) -> None:
+        """Let messages go another way that the store may take or not."""
+        for asked in self._unanswered.values():
+            if now - asked.since < _WAIT_S:
+                return
+            messages = _messages(asked.entries)
+            if messages and self.passing is not None:
+                asked.entries = [each for each in asked.entries if each.shard is not None]
+                self.passing.give_up(messages)
 
     def see(self, shard: int, place: Place, awaited: Place = NOWHERE) -> None:
         """Note how far this shard has taken another one's log. The log tells that within a second.
@@ -226,6 +280,7 @@ class Log:
 
         While messages are frequent, their frames tell them.
         """
+        self._give_up_unanswered(now)
         self.flush(now)
         if not self._is_told_again and not self._untold and now - self._told_at >= _TELL_AGAIN_S:
             self._untold, self._is_told_again = {**self._told}, True
@@ -244,7 +299,7 @@ class Log:
         seen, news = self._take_untold(), _NO_FACTS if self._waiting else self._take_news()
         told = {**facts, **news} if news else facts
         # Who knows a fact has everything that was published before.
-        behind = self.behind() if facts else _NOTHING_BEFORE
+        behind = self._behind() if facts else _NOTHING_BEFORE
         self._port.append_facts(facts, {_FOR_ALL: write((), told, seen, behind)}, done)
 
     def begin_again(self) -> None:
@@ -260,3 +315,7 @@ def _ignore(_: Place | None) -> None:
 
 def _size(entries: Sequence[Addressed]) -> int:
     return sum(entry.size for entry, _ in entries)
+
+
+def _messages(entries: Sequence[Addressed]) -> Sequence[Entry]:
+    return [entry for entry, shard in entries if shard is None]

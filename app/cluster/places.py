@@ -54,6 +54,21 @@ def place_of(text: str) -> Place:
     return Place(found[1], int(found[2]), int(found[3]), int(found[4]))
 
 
+def is_behind(place: Place, other: Place) -> bool:
+    """Return whether what is before the one place may not be before the other."""
+    if place.nonce == other.nonce:
+        return place.n > other.n
+    # If the store went back, the opening that it lost may have the same number.
+    return place.fence >= other.fence
+
+
+def has_reached(place: Place, wanted: Place) -> bool:
+    """Return whether everything before a place is before this one, or was lost by its store."""
+    if place.nonce == wanted.nonce:
+        return place.n >= wanted.n
+    return place.fence >= wanted.fence
+
+
 class Opening(NamedTuple):
     """An opening of a shard, and the id of a frame that it wrote."""
 

@@ -5,6 +5,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from holdfast.cluster.frames import Behind, Facts, Frame, Seen
 from holdfast.cluster.places import Place
+from holdfast.units import counted
 
 # What the port makes of an entry.
 A = TypeVar("A")
@@ -32,14 +33,22 @@ class Gap(NamedTuple):
         """How many entries they had; 0 if that is unknown, because the log went back."""
         return max(0, self.end.total - self.begin.total)
 
+    def told(self, shard: int) -> tuple[str, int, str]:
+        """Return what a line of the log says: how many, of which shard, and where."""
+        count = self.entries
+        many = counted(count, "entry", "entries") if count else "An unknown number of entries"
+        return many, shard, f"from {self.begin} to {self.end}"
+
 
 class Sorted(NamedTuple, Generic[A]):
     """What becomes of the entries of a frame, in its order."""
 
-    # Those with durable receivers here, which are stored before they are shown.
+    # The messages. When they are read, those get them that need no store.
+    at_once: Sequence[A]
+    # What has durable receivers here, which get it when it is stored.
     kept: Sequence[A]
-    # Those with any receivers.
-    shown: Sequence[A]
+    # This, and what may have to come behind it.
+    later: Sequence[A]
     # How many bytes the kept ones have.
     size: int
     # The channels of messages without a receiver.
@@ -56,8 +65,12 @@ class NotTaken(NamedTuple):
 class ReaderPort(Protocol[A]):
     """What a reader tells its shard, in the order of the log."""
 
-    def sort(self, frame: Frame) -> Sorted[A]:
-        """Return which entries have durable receivers here, and which have any."""
+    def sort(self, frame: Frame, *, is_new: bool) -> Sorted[A]:
+        """Return what becomes of the entries.
+
+        A frame is read again if the store did not take it. Then it is not new: what needs no store
+        was shown.
+        """
         ...
 
     def take(self, move: Move, kept: Sequence[A], done: Callable[[NotTaken | None], None]) -> None:
@@ -71,12 +84,16 @@ class ReaderPort(Protocol[A]):
         """Return whether everything is shown that comes before a frame on another way."""
         ...
 
-    def show(self, entries: Sequence[A]) -> None:
-        """Deliver entries: durable ones are stored now."""
+    def show_at_once(self, place: Place, entries: Sequence[A]) -> None:
+        """Deliver messages of the frame before this place to the receivers that need no store."""
         ...
 
-    def showed(self) -> None:
+    def showed_at_once(self) -> None:
         """Show what comes behind the last frame on another way, before the next one."""
+        ...
+
+    def show(self, place: Place, entries: Sequence[A]) -> None:
+        """Deliver the entries of the frame before this place that are stored now."""
         ...
 
     def learn(self, place: Place, facts: Facts, seen: Seen) -> None:

@@ -2,10 +2,15 @@
 
 The reader does no I/O. Its caller reads the stream behind `next_read` and passes on what it finds,
 and the answers to what the reader asked for by its port.
+
+Two things happen to each frame, both in the order of the log. Receivers that need no store get its
+messages when it is read: `at_once` is the place up to which they have them. Durable ones get theirs
+when the store of this shard has them, with the place behind the frame. If the store takes nothing,
+frames that do not fit into memory are read ahead for the former alone, and again when it does.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, Generic
 
@@ -16,12 +21,14 @@ from holdfast.cluster.places import (
     Place,
     PlaceUnreadable,
     go_on,
+    is_behind,
     openings_of,
     passed_with,
     place_of,
     text_of,
 )
 from holdfast.cluster.reader_port import A, Gap, Move, NotTaken, ReaderPort
+from holdfast.cluster.waiting import Fields, Waiting, place_in
 
 # How long the place in the store may stay behind if there is nothing to store: if the sender of a
 # frame may wait for that, and otherwise.
@@ -31,6 +38,8 @@ _FOLLOW_S: Final = 1.0
 _LOOK_S: Final = 1.0
 # How long it waits when the store takes nothing, or a frame is unreadable.
 _PAUSE_S: Final = 1.0
+# If the store answers nothing for so long, frames are read ahead.
+_AHEAD_S: Final = 0.1
 # How many frames, and how many bytes of them, may wait for answers of the store.
 _MOST_FRAMES: Final = 64
 _MOST_BYTES: Final = 4 * 1024 * 1024
@@ -41,45 +50,6 @@ _BEFORE: Final = b"before"
 _PLACE: Final = b"place"
 _FOR_ALL: Final = b"all"
 
-# By name, the parts of a frame and the places around it.
-Fields = Mapping[bytes, bytes]
-
-
-class _Waiting(Generic[A]):
-    """A frame that was read and is not shown yet."""
-
-    __slots__ = (
-        "before",
-        "behind",
-        "entries",
-        "frames",
-        "gap",
-        "is_stored",
-        "passed",
-        "shown",
-        "size",
-    )
-
-    def __init__(
-        self,
-        before: Place,
-        behind: Place,
-        *,
-        passed: Sequence[Opening],
-        entries: int,
-        gap: Gap | None,
-    ) -> None:
-        # The place of the reader before the frame, which a gap may separate from the frame.
-        self.before = before
-        self.behind = behind
-        self.passed = passed
-        self.gap = gap
-        self.entries = entries
-        self.frames: Sequence[Frame] = ()
-        self.shown: Sequence[A] = ()
-        self.size = 0
-        self.is_stored = True
-
 
 class LogReader(Generic[A]):
     """Follows the log of one other shard.
@@ -88,8 +58,8 @@ class LogReader(Generic[A]):
         own: The name of the parts of frames that are for this shard alone.
         place: The place in this shard's store, as text.
         passed: The openings passed before it, as text.
-        since: The end of the log after this shard was opened: passing entries up to there are
-            ignored, because no session here could have subscribed before.
+        since: Up to there, nothing is shown at once: the end of the log after this shard was
+            opened, because no session here could have subscribed before.
     """
 
     def __init__(
@@ -108,17 +78,27 @@ class LogReader(Generic[A]):
         # What is known to be in the store: the place, also as text, and the openings passed before.
         self.confirmed = self.place
         self._confirmed, self._confirmed_passed = place, passed
-        self._since = since
-        self._waiting: deque[_Waiting[A]] = deque()
+        self.since = since
+        # The place up to which everybody who needs no store has got everything.
+        self.at_once = since if is_behind(since, self.place) else self.place
+        self._waiting: deque[Waiting[A]] = deque()
+        # Those of them that are new.
+        self._new: deque[Waiting[A]] = deque()
         self._is_showing = False
+        # Whether the next read is for those alone that need no store; since when the store has
+        # answered nothing; and whether frames do not follow there, so that this is impossible.
+        self.is_ahead = False
+        self._stuck_since: float | None = None
+        self._has_lost_way = False
         self._bytes = 0
         # What is to be stored of the frames that were read together, and the frames that have it.
         self._kept: list[A] = []
         self._kept_bytes = 0
-        self._to_take: list[_Waiting[A]] = []
+        self._to_take: list[Waiting[A]] = []
         self._unanswered = 0
-        # Whether the store did not carry out a call, and others may have no answer yet.
-        self._is_refused = False
+        # Whether the store did not carry out a call, and others may have no answer yet; and whether
+        # this is why nothing is read for now.
+        self._is_refused = self._is_pause_of_store = False
         # The place behind the last frame for which its sender may wait.
         self.awaited = NOWHERE
         # When the place in the store must follow; when to read again after a pause.
@@ -163,7 +143,7 @@ class LogReader(Generic[A]):
     @property
     def is_behind_start(self) -> bool:
         """Whether everything was shown that the log had after this shard was opened."""
-        since = self._since
+        since = self.since
         return not self._waiting and (self.place.fence, self.place.n) >= (since.fence, since.n)
 
     @property
@@ -184,13 +164,29 @@ class LogReader(Generic[A]):
     def next_read(self, now: float) -> str | None:
         """Return the id behind which to read; None if nothing should be read now."""
         has_room = len(self._waiting) < _MOST_FRAMES and self._bytes < _MOST_BYTES
-        is_free = has_room and not self._is_looking and not self._is_refused
-        return self._after if is_free and now >= self._read_at else None
+        self.is_ahead = False
+        if self._is_looking:
+            return None
+        if has_room and not self._is_refused:
+            self._stuck_since = None
+            if now >= self._read_at:
+                return self._after
+            is_stuck = self._is_pause_of_store
+        else:
+            if self._stuck_since is None:
+                self._stuck_since = now
+            is_stuck = self._is_refused or now - self._stuck_since >= _AHEAD_S
+        self.is_ahead = is_stuck and not (self._new or self._has_lost_way)
+        return self.at_once.id if self.is_ahead else None
 
     def heard(self, after: str, found: Sequence[tuple[bytes, Fields]], now: float) -> None:
         """Handle the frames that a read behind this id has found; none is an answer, too."""
+        if self.is_ahead:
+            self._hear_ahead(after, found)
+            return
         if self._is_looking or self._is_refused or after != self._after:
             return
+        self._is_pause_of_store = False
         if found:
             self._heard_at = now
         elif now - self._heard_at >= _LOOK_S:
@@ -203,18 +199,39 @@ class LogReader(Generic[A]):
                 self._take()
         self._take()
 
+    def _hear_ahead(self, after: str, found: Sequence[tuple[bytes, Fields]]) -> None:
+        """Show frames to those that need no store. They are read again when it takes them."""
+        for _, fields in found if after == self.at_once.id else ():
+            try:
+                before, behind = place_in(fields, _BEFORE), place_in(fields, _PLACE)
+                frames = self._frames_in(fields)
+            except (FrameUnreadable, PlaceUnreadable):
+                # That is reported when the frame is read again.
+                self._has_lost_way = True
+                return
+            self._has_lost_way = before != self.at_once
+            if self._has_lost_way or not self._comes_next(frames):
+                return
+            at_once: list[A] = []
+            for frame in frames:
+                at_once += self._port.sort(frame, is_new=True).at_once
+            self._show_at_once(behind, at_once)
+
+    def _frames_in(self, fields: Fields) -> Sequence[Frame]:
+        return [read(fields[name]) for name in (_FOR_ALL, self._own) if name in fields]
+
     def _has_entered(self, fields: Fields, now: float) -> bool:
         """Handle a frame. Returns whether it is the next one."""
         try:
-            before, behind = _place_in(fields, _BEFORE), _place_in(fields, _PLACE)
+            before, behind = place_in(fields, _BEFORE), place_in(fields, _PLACE)
             if not (self._follows(before, behind) or self._is_beyond_gap(behind)):
                 self._is_looking, self._looks_at = True, behind.id
                 self._listed = None
                 return False
-            frames = [read(fields[name]) for name in (_FOR_ALL, self._own) if name in fields]
+            frames = self._frames_in(fields)
         except (FrameUnreadable, PlaceUnreadable) as error:
             self._port.complain(str(error))
-            self._read_at = now + _PAUSE_S
+            self._read_at, self._is_pause_of_store = now + _PAUSE_S, False
             return False
         self._enter(before, behind, frames, now)
         return True
@@ -230,7 +247,7 @@ class LogReader(Generic[A]):
             self._link = place_of(link) if link else None
         except PlaceUnreadable as error:
             self._port.complain(str(error))
-            self._read_at = now + _PAUSE_S
+            self._read_at, self._is_pause_of_store = now + _PAUSE_S, False
             return
         self._after = go_on(self.place, self._passed, listed)
         self._listed = listed
@@ -259,12 +276,12 @@ class LogReader(Generic[A]):
         return place.nonce in known and link.total <= place.total
 
     def _enter(self, before: Place, behind: Place, frames: Sequence[Frame], now: float) -> None:
-        """Handle a frame that is next: store what is for durable receivers, then show it."""
+        """Handle a frame that is next: show it, and store what is for durable receivers."""
         gap = None
         if not self._follows(before, behind):
             gap = Gap(self.place, before, is_needless=self._is_linked())
         entries = behind.total - before.total
-        waiting: _Waiting[A] = _Waiting(
+        waiting: Waiting[A] = Waiting(
             self.place, behind, passed=self._passed, entries=entries, gap=gap
         )
         is_awaited = any(frame.is_awaited for frame in frames)
@@ -276,16 +293,18 @@ class LogReader(Generic[A]):
             self.awaited = behind
         self._listed, self._link, self._looks_at = None, None, ""
         self.place, self._after = behind, behind.id
+        waiting.frames, waiting.is_new = frames, is_behind(behind, self.at_once)
         kept: list[A] = []
-        shown: list[A] = []
         for frame in frames:
-            of_frame = self._port.sort(frame)
+            of_frame = self._port.sort(frame, is_new=waiting.is_new)
             kept += of_frame.kept
-            shown += of_frame.shown
+            waiting.at_once += of_frame.at_once
+            waiting.later += of_frame.later
             waiting.size += of_frame.size
-        is_old = (behind.fence, behind.n) <= (self._since.fence, self._since.n)
-        waiting.frames, waiting.shown = frames, kept if is_old else shown
         self._waiting.append(waiting)
+        if waiting.is_new:
+            self._has_lost_way = False
+            self._new.append(waiting)
         if kept:
             waiting.is_stored = False
             self._bytes += waiting.size
@@ -295,7 +314,7 @@ class LogReader(Generic[A]):
         else:
             due = now + (_FOLLOW_AWAITED_S if is_awaited else _FOLLOW_S)
             self._follow_at = min(self._follow_at or due, due)
-            self._show()
+        self._show()
 
     def _take(self) -> None:
         """Store what the frames have that were read together: each call costs much."""
@@ -304,7 +323,7 @@ class LogReader(Generic[A]):
             self._kept, self._to_take, self._kept_bytes = [], [], 0
             self._move(kept, waiting)
 
-    def _move(self, kept: Sequence[A], waiting: Sequence[_Waiting[A]]) -> None:
+    def _move(self, kept: Sequence[A], waiting: Sequence[Waiting[A]]) -> None:
         behind = str(self.place)
         passed = text_of(self._passed)
         move = Move(self._stored, behind, "" if self._has_passed else passed)
@@ -319,13 +338,14 @@ class LogReader(Generic[A]):
         place: Place,
         behind: str,
         passed: str,
-        waiting: Sequence[_Waiting[A]],
+        waiting: Sequence[Waiting[A]],
         answer: NotTaken | None,
     ) -> None:
         self._unanswered -= 1
         if answer is not None:
             self._go_back(waiting, self._confirmed if answer.found is None else answer.found)
             return
+        self._stuck_since = None
         self.confirmed, self._confirmed, self._confirmed_passed = place, behind, passed
         for each in waiting:
             each.is_stored = True
@@ -342,17 +362,27 @@ class LogReader(Generic[A]):
             return
         self._is_showing = True
         try:
-            while self._may_show_next():
-                self._show_next()
-                self._port.showed()
+            while True:
+                if self._new and self._comes_next(self._new[0].frames):
+                    first = self._new.popleft()
+                    first.is_new = False
+                    self._show_at_once(first.behind, first.at_once)
+                elif self._waiting and self._waiting[0].is_stored and not self._waiting[0].is_new:
+                    self._show_next()
+                else:
+                    return
         finally:
             self._is_showing = False
 
-    def _may_show_next(self) -> bool:
-        if not (self._waiting and self._waiting[0].is_stored):
-            return False
-        frames = self._waiting[0].frames
+    def _comes_next(self, frames: Sequence[Frame]) -> bool:
+        """Return whether everything is shown that these come behind."""
         return all(self._port.may_show(each.behind) for each in frames if each.behind)
+
+    def _show_at_once(self, place: Place, messages: Sequence[A]) -> None:
+        self.at_once = place
+        if messages:
+            self._port.show_at_once(place, messages)
+        self._port.showed_at_once()
 
     def _show_next(self) -> None:
         first = self._waiting.popleft()
@@ -367,10 +397,9 @@ class LogReader(Generic[A]):
         for frame in first.frames:
             if frame.facts or frame.seen:
                 self._port.learn(first.behind, frame.facts, frame.seen)
-        if first.shown:
-            self._port.show(first.shown)
+        self._port.show(first.behind, first.later)
 
-    def _go_back(self, waiting: Sequence[_Waiting[A]], found: str) -> None:
+    def _go_back(self, waiting: Sequence[Waiting[A]], found: str) -> None:
         """Read again from the first frame that the store did not take, after a pause."""
         self._stored = self._confirmed = found
         self.confirmed = place_of(found)
@@ -384,6 +413,8 @@ class LogReader(Generic[A]):
             while dropped is not waiting[0]:
                 dropped = self._waiting.pop()
                 self._bytes -= dropped.size
+                if dropped.is_new:
+                    self._new.pop()
             self.place, self._passed = dropped.before, dropped.passed
             self._after = self.place.id
             self._listed, self._looks_at = None, ""
@@ -399,17 +430,10 @@ class LogReader(Generic[A]):
         if self._is_refused:
             if not self._unanswered:
                 self._is_refused = False
-                self._read_at = now + _PAUSE_S
+                self._read_at, self._is_pause_of_store = now + _PAUSE_S, True
             return
         if self._follow_at and now >= self._follow_at and not self._unanswered:
             if self._stored == str(self.place):
                 self._follow_at = 0.0
             else:
                 self._move((), ())
-
-
-def _place_in(fields: Fields, name: bytes) -> Place:
-    text = fields.get(name)
-    if text is None:
-        raise PlaceUnreadable(f"a frame has no {name.decode()}")
-    return place_of(text.decode("ascii", "replace"))

@@ -47,6 +47,9 @@ class Kind(StepKind):
     # Messages of another shard that did not arrive here; `what` is the number of that shard. Their
     # number is missing if it is unknown.
     GAP: Final = "gap"
+    # Messages that are not stored and did not wait any longer for stored ones before them; `what`
+    # is the cause.
+    EARLY: Final = "early"
     NODE: Final = "node"
     # One of the node's own counters, to be compared with the sum of its events in earlier frames.
     BOOKS: Final = "books"

@@ -221,6 +221,9 @@ class JournalWriter(DeliveryJournal):
     def missed(self, shard: int, count: int) -> None:
         self.changed(Kind.GAP, str(shard), number=count or None)
 
+    def came_early(self, cause: str, count: int) -> None:
+        self.changed(Kind.EARLY, cause, number=count)
+
     def asked(self, requester: Receiver, channel: str, timeout_ms: int) -> None:
         self.changed(Kind.REQUEST, "asked", name=requester.key, channel=channel, number=timeout_ms)
 

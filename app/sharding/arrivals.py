@@ -1,7 +1,7 @@
 """Takes what the log of another shard has for this one."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from holdfast.bayeux.publish.from_others import FromOthers
@@ -22,6 +22,8 @@ from holdfast.cluster.frames import (
 from holdfast.cluster.messages import message_of
 from holdfast.cluster.places import Place
 from holdfast.cluster.reader_port import Gap, Move, NotTaken, Sorted
+from holdfast.sharding.early import Early
+from holdfast.sharding.kept_first import KeptFirst
 from holdfast.sharding.ports import ShardStore
 from holdfast.sharding.recent import RecentIds
 from holdfast.store.log_scripts import Step
@@ -48,12 +50,12 @@ class ArrivalsPort(Protocol):
         """Return whether everything is shown that comes before a frame on a link."""
         ...
 
-    def showed(self, shard: int, /) -> None:
+    def showed_at_once(self, shard: int, /) -> None:
         """Show what comes behind the last frame of a shard's log on its link."""
         ...
 
-    def took(self, shard: int, /) -> None:
-        """Go on: something of a shard's log is stored."""
+    def showed(self, shard: int, place: Place, /) -> None:
+        """Take note that everything in a shard's log is shown up to a place."""
         ...
 
     def learn(self, shard: int, place: Place, facts: Facts, seen: Seen, /) -> None:
@@ -70,55 +72,79 @@ class Arrivals:
 
     Args:
         shard: The number of the other one.
+        clock: The time of the core, without that in which the process does not run.
+        early: Counts messages that did not wait any longer for stored ones.
     """
 
     def __init__(
-        self, shard: int, from_others: FromOthers, store: ShardStore, port: ArrivalsPort
+        self,
+        shard: int,
+        from_others: FromOthers,
+        store: ShardStore,
+        port: ArrivalsPort,
+        clock: Callable[[], float],
+        early: Early,
     ) -> None:
         self._shard = shard
         self._from_others = from_others
         self._store = store
         self._port = port
-        self._recent = RecentIds()
+        # What has been shown to those that need no store, and to everybody. Another shard may
+        # append it once more, or send it on both ways.
+        self._shown = RecentIds()
+        self._done = RecentIds()
+        self.early = early
+        self.kept_first = KeptFirst(clock, early, self._show_held)
         # How many entries could not be read, or shown.
         self.failures = 0
 
-    def sort(self, frame: Frame) -> Sorted[Arrival]:
+    def sort(self, frame: Frame, *, is_new: bool = True) -> Sorted[Arrival]:
         if not frame.has_only_messages:
-            return self._sort_all(frame.all_entries())
+            return self.sort_all(frame.all_entries(), is_new=is_new)
         is_wanted, channels = self._from_others.is_wanted, frame.channels
         wanted = [is_wanted(channel) for channel in channels]
         if False not in wanted:
-            return self._sort_all(frame.entries(wanted))
+            return self.sort_all(frame.entries(wanted), is_new=is_new)
         useless = [each for each, is_useful in zip(channels, wanted, strict=True) if not is_useful]
-        found = self._sort_all(frame.entries(wanted) if True in wanted else ())
+        found = self.sort_all(frame.entries(wanted) if True in wanted else (), is_new=is_new)
         return found._replace(useless=useless)
 
-    def _sort_all(self, entries: Sequence[Entry]) -> Sorted[Arrival]:
+    def sort_all(self, entries: Sequence[Entry], *, is_new: bool = True) -> Sorted[Arrival]:
+        """Return what becomes of these entries."""
+        at_once: list[Arrival] = []
         kept: list[Arrival] = []
-        shown: list[Arrival] = []
+        later: list[Arrival] = []
         size = 0
         for entry in entries:
             # What comes twice is passed over, or a letter would be done twice.
-            if entry.id in self._recent and entry.kind != ANSWER:
+            if entry.id in self._done and entry.kind != ANSWER:
                 continue
-            arrival = self._arrived(entry) if entry.kind == MESSAGE else entry
+            arrival = self._arrived(entry, is_new=is_new) if entry.kind == MESSAGE else entry
             if arrival is None:
                 continue
-            shown.append(arrival)
+            if isinstance(arrival, Arrived):
+                at_once.append(arrival)
+            if not isinstance(arrival, Arrived) or arrival.has_durable:
+                later.append(arrival)
             if _is_kept(arrival):
                 kept.append(arrival)
                 size += len(entry.data)
-        return Sorted(kept, shown, size)
+        return Sorted(at_once, kept, later, size)
 
-    def _arrived(self, entry: Entry) -> Arrived | None:
+    def _arrived(self, entry: Entry, *, is_new: bool) -> Arrived | None:
         try:
             message = message_of(entry)
         except FrameUnreadable as error:
             self.failures += 1
             log.error("shard %d has sent a message that is unreadable: %s", self._shard, error)
             return None
-        return self._from_others.arrived(message, is_durable=bool(entry.flags & DURABLE))
+        is_durable, is_shown = bool(entry.flags & DURABLE), entry.id in self._shown
+        found = self._from_others.arrived(
+            message, is_durable=is_durable, is_new=is_new and not is_shown
+        )
+        # All that does not wait was shown at once.
+        is_over = found is not None and not (is_new or is_shown or found.keys)
+        return None if is_over else found
 
     def take(
         self, move: Move, kept: Sequence[Arrival], done: Callable[[NotTaken | None], None]
@@ -134,7 +160,6 @@ class Arrivals:
             if taken.taking is not Taking.DONE:
                 self._from_others.expect_no_more(arrived)
             done(_NOT_TAKEN.get(taken.taking, NotTaken(taken.found)))
-            self._port.took(self._shard)
 
         self._from_others.expect(arrived)
         step = Step(self._shard, *move)
@@ -143,27 +168,79 @@ class Arrivals:
     def may_show(self, behind: Behind) -> bool:
         return self._port.may_show(self._shard, behind)
 
-    def show(self, entries: Sequence[Arrival]) -> None:
+    def show_at_once(self, place: Place, entries: Sequence[Arrival]) -> None:
+        for each in entries:
+            if not isinstance(each, Arrived):
+                continue
+            if each.keys:
+                self.kept_first.expect(each.message.channel, place)
+                self._show_first(each)
+            else:
+                self._show_passing(each, self.kept_first.place_before(each.message.channel))
+
+    def show_direct(self, arrivals: Sequence[Arrival], behind: Mapping[str, Place]) -> None:
+        """Deliver what came over a link. By channel, it comes behind these places in the log."""
+        for each in arrivals:
+            if isinstance(each, Arrived):
+                self._show_passing(each, behind.get(each.message.channel) if behind else None)
+
+    def _show_passing(self, arrived: Arrived, behind: Place | None) -> None:
+        """Deliver a message that is not stored; durable sessions get it behind this place."""
+        if arrived.has_durable and self.kept_first.holds(arrived, behind):
+            self._show_first(arrived)
+        else:
+            self._show_held(arrived)
+
+    def _show_first(self, arrived: Arrived) -> None:
+        """Deliver a message to the receivers that need no store."""
+        self._shown.add(arrived.message.id)
+        try:
+            self._from_others.show_at_once(arrived)
+        except Exception:
+            self._fail()
+
+    def showed_at_once(self) -> None:
+        self._port.showed_at_once(self._shard)
+
+    def show(self, place: Place, entries: Sequence[Arrival]) -> None:
         for each in entries:
             try:
                 self._show(each)
             except Exception:
-                # The rest must arrive.
-                self.failures += 1
-                log.exception("an entry of shard %d could not be shown", self._shard)
+                self._fail()
+        channels = [each.message.channel for each in entries if isinstance(each, Arrived)]
+        self.kept_first.shown(place, channels)
+        self._port.showed(self._shard, place)
 
-    def showed(self) -> None:
-        self._port.showed(self._shard)
+    def _fail(self) -> None:
+        """Report what was raised. The rest must arrive."""
+        self.failures += 1
+        log.exception("an entry of shard %d could not be shown", self._shard)
 
     def _show(self, arrival: Arrival) -> None:
         if isinstance(arrival, Arrived):
-            self._recent.add(arrival.message.id)
-            self._from_others.show(arrival)
+            self._show_message(arrival)
         elif arrival.kind == LETTER:
-            self._recent.add(arrival.id)
+            self._done.add(arrival.id)
             self._port.take_letter(self._shard, arrival)
         else:
             self._port.take_answer(arrival)
+
+    def _show_message(self, arrived: Arrived) -> None:
+        """Deliver a message to everybody who has not got it."""
+        id = arrived.message.id
+        if id in self._done:
+            # It came twice, the second time before it was shown.
+            self._from_others.expect_no_more((arrived,))
+        else:
+            self._done.add(id)
+            self._from_others.show(arrived)
+
+    def _show_held(self, arrived: Arrived) -> None:
+        try:
+            self._show_message(arrived)
+        except Exception:
+            self._fail()
 
     def learn(self, place: Place, facts: Facts, seen: Seen) -> None:
         self._port.learn(self._shard, place, facts, seen)

@@ -1,14 +1,21 @@
-"""Takes the messages that another shard sends over a link instead of its log."""
+"""Takes the messages that another shard sends over a link instead of its log.
+
+A frame names channels that follow stored messages, each with a place in the log. Messages of such
+a channel wait until the log is read so far, all others are shown at once. So a log that cannot be
+read delays only what follows it, and not for long.
+"""
 
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.cluster.frames import Frame, FrameUnreadable, read
-from holdfast.cluster.places import Place, PlaceUnreadable, place_of
+from holdfast.cluster.frames import Entry, Frame, FrameUnreadable, read
+from holdfast.cluster.places import NOWHERE, Place, PlaceUnreadable, has_reached, place_of
 from holdfast.sharding.arrivals import Arrival, Arrivals
-from holdfast.sharding.passing import LOG
+from holdfast.sharding.early import Cause
+from holdfast.sharding.kept_first import MOST_BYTES, WAIT_S
 from holdfast.sharding.pruning import Pruning, Prunings, Way
 
 if TYPE_CHECKING:
@@ -18,51 +25,55 @@ log = logging.getLogger(__name__)
 
 # How long the log waits for what a link has to bring: a connection may be lost without a sign.
 _LINK_WAIT_S: Final = 2.0
-# How long messages wait for a place in the log, and how many bytes of them. Then they are dropped:
-# the log may be read again, and then has earlier ones.
-_WAIT_S: Final = 15.0
-_MOST_BYTES: Final = 8 * 1024 * 1024
+_NOWHERE: Final[Mapping[str, Place]] = {}
 
 
 class _Held(NamedTuple):
-    """A frame that waits for a place in the log."""
+    """A message that waits for a place in the log; None if it only waits for others before it."""
 
-    link: int
-    n: int
-    # The place, if it is a new one.
+    entry: Entry
     place: Place | None
-    frame: Frame
-    size: int
     since: float
 
 
 class DirectArrivals:
     """What arrives from one other shard over links, each of which has a number.
 
-    Frames of a link come in order. Some must wait until the log is shown up to a place, and some
-    frames of the log for those of a link.
+    Frames of a link come in order. Some messages wait until the log is read up to a place, and
+    frames of the log wait until the link has brought what comes before them.
+
+    Args:
+        core_clock: Does not count the time in which the process does not run.
     """
 
-    def __init__(self, shard: int, arrivals: Arrivals, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        shard: int,
+        arrivals: Arrivals,
+        clock: Callable[[], float],
+        core_clock: Callable[[], float],
+    ) -> None:
         self._shard = shard
         self._arrivals = arrivals
         self._clock = clock
+        self._core_clock = core_clock
         self.pruning = Pruning(clock)
         # Set once the log of that shard is read.
         self.reader: LogReader[Arrival] | None = None
-        # The link, 0 if there is none, and how many of its frames were shown.
-        self._link = self._shown = 0
+        # The link, 0 if there is none, and how many of its frames have come.
+        self._link = self._came = 0
         self._way: Way | None = None
         # Since when the log has waited for it; None if it does not.
         self._awaited_since: float | None = None
-        self._held: deque[_Held] = deque()
-        # The place for which dropped frames have waited.
-        self._place: Place | None = None
+        # By channel, what waits.
+        self._held: dict[str, deque[_Held]] = {}
         self._bytes = 0
+        # The place in the log for which nothing waits any more: it could not be read in time.
+        self._given_up = NOWHERE
 
     def open(self, link: int, way: Way | None) -> None:
         """Expect frames on the link with this number, or none."""
-        self._link, self._shown, self._way = link, 0, way
+        self._link, self._came, self._way = link, 0, way
         self._awaited_since = None
         self.pruning.begin(way)
         self._go_on_with_log()
@@ -78,23 +89,66 @@ class DirectArrivals:
             # It was given up.
             return
         try:
-            frame = read(data)
+            self._take(read(data))
         except FrameUnreadable as error:
             # The rest must arrive.
             self._arrivals.failures += 1
             log.error("shard %d has sent messages that are unreadable: %s", self._shard, error)
-            self._count(link, n)
-            return
-        place = _place_in(frame)
-        if self._held or not self._reaches(place or self._place):
-            self._held.append(_Held(link, n, place, frame, len(data), self._clock()))
-            self._bytes += len(data)
-            self.go_on()
+        self._came = n
+        self._go_on_with_log()
+
+    def _take(self, frame: Frame) -> None:
+        places = self._places_in(frame) if frame.behind else _NOWHERE
+        waiting = self._waiting(frame, places) if self._held or places else ()
+        if waiting:
+            entries = frame.all_entries()
+            found = self._arrivals.sort_all([e for e in entries if e.channel not in waiting])
+            for entry in entries:
+                if entry.channel in waiting:
+                    self._hold(entry, places.get(entry.channel))
         else:
-            self._show(link, n, frame)
+            found = self._arrivals.sort(frame)
+        if found.at_once:
+            self._arrivals.show_direct(found.at_once, places)
+        if found.useless:
+            self.pruning.count_useless(found.useless)
+
+    def _places_in(self, frame: Frame) -> Mapping[str, Place]:
+        """Return the places in the log that channels of the frame follow."""
+        found = {}
+        for channel, text in frame.behind.items():
+            with suppress(PlaceUnreadable):
+                found[channel] = place_of(text)
+        early = [each for each, place in found.items() if not self._waits_or_is_read(place)]
+        for channel in early:
+            # Durable sessions get these at once, too.
+            del found[channel]
+        if early:
+            count = sum(1 for each in frame.all_entries() if each.channel in early)
+            self._arrivals.early.count(Cause.SENDER_STORE, count)
+        return found
+
+    def _waits_or_is_read(self, place: Place) -> bool:
+        """Return whether the log is read up to a place, or something may wait for that."""
+        return self._is_read(place) or not has_reached(self._given_up, place)
+
+    def _waiting(self, frame: Frame, places: Mapping[str, Place]) -> set[str]:
+        """Return the channels of the frame that wait for a place in the log."""
+        waiting = set()
+        for channel in frame.channels:
+            place = places.get(channel)
+            if channel in self._held or not self._is_read(place):
+                waiting.add(channel)
+        return waiting
+
+    def _hold(self, entry: Entry, place: Place | None) -> None:
+        self._held.setdefault(entry.channel, deque()).append(
+            _Held(entry, place, self._core_clock())
+        )
+        self._bytes += entry.size
 
     def go_on(self) -> None:
-        """Show what had to wait for the log, or give a link up for which others wait."""
+        """Show what has waited for too long, or give a link up for which others wait."""
         self.pruning.tick()
         since = self._awaited_since
         is_late = since is not None and self._clock() - since > _LINK_WAIT_S
@@ -103,61 +157,62 @@ class DirectArrivals:
             log.warning("a link to shard %d is cut: it does not bring what it should", self._shard)
             self.lost(self._link)
             way.cut()
-        self.show_held()
+        if self._held:
+            self.show_held()
+            self._give_up()
 
     def show_held(self) -> None:
-        """Show what has waited for the log, as far as that is shown."""
-        while self._held:
-            first = self._held[0]
-            place = first.place or self._place
-            has_come = self._reaches(place)
-            is_late = self._bytes > _MOST_BYTES or self._clock() - first.since > _WAIT_S
-            if not (has_come or is_late):
-                return
-            self._held.popleft()
-            self._bytes -= first.size
-            if has_come:
-                self._show(first.link, first.n, first.frame)
-            else:
-                self._place = place
-                self._arrivals.failures += len(first.frame)
-                log.error("messages of shard %d are lost: its log cannot be read", self._shard)
-                self._count(first.link, first.n)
+        """Show what has waited for the log, as far as that is read."""
+        for channel in [*self._held]:
+            held = self._held[channel]
+            while held and self._is_read(held[0].place):
+                first = self._take_first(channel)
+                places = _NOWHERE if first.place is None else {channel: first.place}
+                self._show(first.entry, places)
 
-    def has_shown(self, text: str) -> bool:
-        """Return whether that many frames of that link were shown, or the link is lost."""
+    def _give_up(self) -> None:
+        """Show what has waited for too long, and all that has waited behind it."""
+        while self._held:
+            channel = min(self._held, key=lambda each: self._held[each][0].since)
+            first = self._held[channel][0]
+            if self._bytes <= MOST_BYTES and self._core_clock() - first.since < WAIT_S:
+                return
+            while channel in self._held:
+                first = self._take_first(channel)
+                if first.place is not None and has_reached(first.place, self._given_up):
+                    self._given_up = first.place
+                self._arrivals.early.count(Cause.SENDER_STORE, 1)
+                self._show(first.entry, _NOWHERE)
+
+    def _take_first(self, channel: str) -> _Held:
+        held = self._held[channel]
+        first = held.popleft()
+        self._bytes -= first.entry.size
+        if not held:
+            del self._held[channel]
+        return first
+
+    def _show(self, entry: Entry, places: Mapping[str, Place]) -> None:
+        self._arrivals.show_direct(self._arrivals.sort_all((entry,)).at_once, places)
+
+    def has_come(self, text: str) -> bool:
+        """Return whether that many frames of that link have come, or the link is lost."""
         link, _, n = text.partition(" ")
         if not (link.isdecimal() and n.isdecimal()):
             return True
         number, count = int(link), int(n)
-        if any(each.link == number and each.n <= count for each in self._held):
-            return False
-        has_shown = number != self._link or self._shown >= count
-        if has_shown:
+        has_come = number != self._link or self._came >= count
+        if has_come:
             self._awaited_since = None
         elif self._awaited_since is None:
             self._awaited_since = self._clock()
-        return has_shown
+        return has_come
 
-    def _reaches(self, place: Place | None) -> bool:
-        """Return whether the log is shown up to this place."""
+    def _is_read(self, place: Place | None) -> bool:
+        """Return whether the log is read up to this place."""
         if place is None:
             return True
-        return self.reader is not None and _is_at(self.reader.shown, place)
-
-    def _show(self, link: int, n: int, frame: Frame) -> None:
-        self._place = None
-        found = self._arrivals.sort(frame)
-        if found.shown:
-            self._arrivals.show(found.shown)
-        if found.useless:
-            self.pruning.count_useless(found.useless)
-        self._count(link, n)
-
-    def _count(self, link: int, n: int) -> None:
-        if link == self._link:
-            self._shown = n
-        self._go_on_with_log()
+        return self.reader is not None and has_reached(self.reader.at_once, place)
 
     def _go_on_with_log(self) -> None:
         if self.reader is not None:
@@ -170,6 +225,7 @@ class Inlet:
     Args:
         arrivals: What takes it, by number of the shard.
         stamp: Returns numbers for links, each once.
+        clock: Returns the time of the event loop, and `core_clock` the time of the core.
     """
 
     def __init__(
@@ -177,9 +233,11 @@ class Inlet:
         arrivals: Mapping[int, Arrivals],
         stamp: Callable[[], int],
         clock: Callable[[], float],
+        core_clock: Callable[[], float],
     ) -> None:
         self.direct = {
-            shard: DirectArrivals(shard, each, clock) for shard, each in arrivals.items()
+            shard: DirectArrivals(shard, each, clock, core_clock)
+            for shard, each in arrivals.items()
         }
         self.prunings = Prunings([each.pruning for each in self.direct.values()])
         self._stamp = stamp
@@ -201,18 +259,3 @@ class Inlet:
     def lose_link(self, shard: int, link: int) -> None:
         """Nothing more comes on this link."""
         self.direct[shard].lost(link)
-
-
-def _place_in(frame: Frame) -> Place | None:
-    text = frame.behind.get(LOG)
-    try:
-        return None if text is None else place_of(text)
-    except PlaceUnreadable:
-        return None
-
-
-def _is_at(place: Place, wanted: Place) -> bool:
-    if place.nonce == wanted.nonce:
-        return place.n >= wanted.n
-    # A store that went back has lost the place, and its number may be given again.
-    return place.fence >= wanted.fence

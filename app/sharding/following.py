@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from holdfast.cluster.places import Place, place_of
-from holdfast.cluster.reading import Fields
+from holdfast.cluster.waiting import Fields
 from holdfast.sharding.facts_by_link import FactsByLink
 from holdfast.sharding.member import Member
 from holdfast.store.connection import StoreUnavailable
@@ -213,16 +213,19 @@ class Following:
         after = reader.next_read(self._clock())
         if after is None:
             return None
-        member.homes.contacts.begin(shard)
-        return after, _AWAITED_WAIT_MS if member.is_awaited else _WAIT_MS
+        if not reader.is_ahead:
+            member.homes.contacts.begin(shard)
+        is_hurried = member.is_awaited or reader.is_ahead
+        return after, _AWAITED_WAIT_MS if is_hurried else _WAIT_MS
 
     def _heard(self, shard: int, after: str, frames: Sequence[tuple[bytes, Fields]]) -> None:
         self._note_back(shard)
         member = self._member
-        member.heard(shard, after, frames)
         reader = member.readers[shard]
-        is_all = len(frames) < MOST_FRAMES
-        member.homes.contacts.end(shard, reader.place, reader.shown, is_all=is_all)
+        is_ahead, is_all = reader.is_ahead, len(frames) < MOST_FRAMES
+        member.heard(shard, after, frames)
+        if not is_ahead:
+            member.homes.contacts.end(shard, reader.place, reader.shown, is_all=is_all)
         self.hurry()
 
     async def _look(self, shard: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from holdfast.cluster.facts import OthersInterest
 from holdfast.cluster.frames import Facts
-from holdfast.cluster.places import Place
+from holdfast.cluster.places import Place, is_behind
 
 
 class KnownFacts:
@@ -63,12 +63,5 @@ class KnownFacts:
     def learn(self, shard: int, place: Place, facts: Facts) -> None:
         """Take note of the facts in the frame before this place, unless they are older."""
         as_of = self._as_of.get(shard)
-        if as_of is not None and facts and _is_behind(place, as_of):
+        if as_of is not None and facts and is_behind(place, as_of):
             self.interest.learn(shard, facts)
-
-
-def _is_behind(place: Place, other: Place) -> bool:
-    if place.nonce == other.nonce:
-        return place.n > other.n
-    # If the store went back, the opening that it lost may have the same number.
-    return place.fence >= other.fence

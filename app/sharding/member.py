@@ -13,12 +13,14 @@ from holdfast.cluster.frames import COMPLETE, Behind, Entry, Facts, Seen
 from holdfast.cluster.log import parts_of
 from holdfast.cluster.places import NOWHERE, Place, place_of
 from holdfast.cluster.reader_port import Gap
-from holdfast.cluster.reading import Fields, LogReader
+from holdfast.cluster.reading import LogReader
 from holdfast.cluster.shards import Shards
+from holdfast.cluster.waiting import Fields
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.other_shards import LogFigures
 from holdfast.sharding.arrivals import Arrival, Arrivals
 from holdfast.sharding.direct import Inlet
+from holdfast.sharding.early import Early
 from holdfast.sharding.homes import ShardHomes
 from holdfast.sharding.known import KnownFacts
 from holdfast.sharding.latest_frames import again
@@ -28,7 +30,6 @@ from holdfast.sharding.ports import ShardStore
 from holdfast.store.log_scripts import LoggedFrame, Parts
 from holdfast.store.log_state import LogState, TakenLog
 from holdfast.store.other_shard import OtherShard
-from holdfast.units import counted
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +83,8 @@ class Member:
         self._wake = wake
         self.known = KnownFacts(self.others)
         self.topics: Collection[str] = self.known.interest.topics
-        self.own = OwnLog(store, self.others, self.known.interest, may_speak)
+        self.early = early = Early(bayeux.state.journal.came_early)
+        self.own = OwnLog(store, self.others, self.known.interest, may_speak, early)
         self.agreements = Agreements(self.others, self._state)
         self.interest = DurableInterest(self.agreements, self._tell, wake)
         self.homes = ShardHomes(
@@ -94,8 +96,11 @@ class Member:
             wake=wake,
         )
         self._from_others = from_others = FromOthers(bayeux.state)
-        self.arrivals = {shard: Arrivals(shard, from_others, store, self) for shard in self.others}
-        self.inlet = Inlet(self.arrivals, bayeux.state.node.stamp, clock)
+        self.arrivals = {
+            shard: Arrivals(shard, from_others, store, self, core_clock, early)
+            for shard in self.others
+        }
+        self.inlet = Inlet(self.arrivals, bayeux.state.node.stamp, clock, core_clock)
         self.readers: dict[int, LogReader[Arrival]] = {}
         # What the store said at the start.
         self._taken: dict[int, TakenLog] = {}
@@ -214,6 +219,7 @@ class Member:
             missing={shard: reader.missing for shard, reader in readers},
             behind_s={**self.own.trimming.behind_s},
             passed=self.own.passing.passed,
+            early={cause.value: count for cause, count in self.early.counts.items()},
         )
 
     # The owner of the log in the store
@@ -228,9 +234,6 @@ class Member:
 
     def frame_of(self, messages: Sequence[Message]) -> Parts | None:
         return self.own.frame_of(messages, self._clock())
-
-    def on_answered(self) -> None:
-        self.own.passing.answered()
 
     def on_appended(self, n: int, frame: Parts, has_facts: bool) -> None:
         self.own.on_appended(n, frame, has_facts=has_facts, now=self._clock())
@@ -333,11 +336,13 @@ class Member:
                 reader.tick(now)
             self.own.log.see(shard, reader.learned, reader.awaited)
             self.inlet.direct[shard].go_on()
+            self.arrivals[shard].kept_first.tick()
         self.interest.flush(now)
         self._tell_completeness()
         self.own.tick(now)
         self.homes.tick(now)
         self.agreements.tick(now)
+        self.early.tick(now)
 
     @property
     def is_awaited(self) -> bool:
@@ -364,13 +369,16 @@ class Member:
         self._learn_topics()
         if shard not in self.readers:
             taken = self._taken.get(shard, _NOTHING_TAKEN)
-            self.inlet.direct[shard].reader = self.readers[shard] = LogReader(
-                self.arrivals[shard],
+            arrivals = self.arrivals[shard]
+            reader: LogReader[Arrival] = LogReader(
+                arrivals,
                 own=self.number,
                 place=taken.place,
                 passed=taken.passed,
                 since=NOWHERE if self._goes_on else place_of(found.end),
             )
+            self.readers[shard] = self.inlet.direct[shard].reader = reader
+            arrivals.kept_first.reader = reader
 
     def heard(self, shard: int, after: str, frames: Sequence[tuple[bytes, Fields]]) -> None:
         """Take the frames that a read behind this id has found."""
@@ -386,14 +394,13 @@ class Member:
     # What the logs of others say besides messages
 
     def may_show(self, shard: int, behind: Behind) -> bool:
-        return self.inlet.direct[shard].has_shown(behind.get(str(self.number), ""))
+        return self.inlet.direct[shard].has_come(behind.get(str(self.number), ""))
 
-    def showed(self, shard: int) -> None:
+    def showed_at_once(self, shard: int) -> None:
         self.inlet.direct[shard].show_held()
-        self.homes.contacts.show(shard, self.readers[shard].shown)
 
-    def took(self, shard: int) -> None:
-        self.inlet.direct[shard].go_on()
+    def showed(self, shard: int, place: Place) -> None:
+        self.homes.contacts.show(shard, place)
 
     def take_letter(self, shard: int, letter: Entry) -> None:
         self.homes.take_letter(shard, letter)
@@ -410,21 +417,13 @@ class Member:
         self._learn_topics()
         own = seen.get(self.number)
         if own is not None:
-            self.own.trimming.saw(shard, own, self._clock())
+            self.own.saw(shard, own, self._clock())
             self.agreements.saw(shard, own)
 
     def miss(self, shard: int, gap: Gap) -> None:
         self.gaps += 1
         self._bayeux.state.journal.missed(shard, gap.entries)
-        log.error(
-            "%s of shard %d did not arrive: its log has them no more (from %s to %s)",
-            counted(gap.entries, "entry", "entries")
-            if gap.entries
-            else "An unknown number of entries",
-            shard,
-            gap.begin,
-            gap.end,
-        )
+        log.error("%s of shard %d did not arrive: its log has them no more (%s)", *gap.told(shard))
         self.known.lose(shard)
 
     def _learn_topics(self) -> None:

@@ -9,6 +9,8 @@ from holdfast.cluster.messages import answered, entry_of, framed, preceding, siz
 from holdfast.cluster.places import Place, place_of
 from holdfast.cluster.trimming import Trimming
 from holdfast.delivery.messages.message import Message
+from holdfast.sharding.early import Early
+from holdfast.sharding.followed import Followed
 from holdfast.sharding.latest_frames import LatestFrames
 from holdfast.sharding.passing import Passing
 from holdfast.sharding.ports import ShardStore
@@ -22,6 +24,7 @@ class OwnLog:
     Args:
         interest: Says which other shards have durable receivers.
         may_speak: Returns whether this process has the shard for certain.
+        early: Counts messages that did not wait any longer for the store.
     """
 
     def __init__(
@@ -30,6 +33,7 @@ class OwnLog:
         others: Sequence[int],
         interest: OthersInterest,
         may_speak: Callable[[], bool],
+        early: Early,
     ) -> None:
         self._store = store
         self._others = others
@@ -37,8 +41,12 @@ class OwnLog:
         self.log = Log(self)
         self.trimming = Trimming(others)
         self.latest = LatestFrames()
-        self.passing = Passing(self.log, lambda: self.trimming.end, may_speak)
-        self.log.behind = self.passing.behind
+        self._followed = Followed(others)
+        self.log.passing = self.passing = Passing(
+            *(self.log, self._followed, early),
+            end=lambda: self.trimming.end,
+            may_speak=may_speak,
+        )
         # The books: how many entries of messages, letters and facts the log has got.
         self.appended = 0
 
@@ -49,12 +57,7 @@ class OwnLog:
         return self._store.is_available
 
     def append(self, count: int, parts: Mapping[str, bytes], done: Callable[[bool], None]) -> None:
-        def answered(is_there: bool) -> None:
-            self.passing.answered()
-            done(is_there)
-
-        self.passing.appends()
-        self._store.append(count, parts, answered)
+        self._store.append(count, parts, done)
 
     def append_facts(
         self, facts: Facts, parts: Mapping[str, bytes], done: Callable[[Place | None], None]
@@ -78,11 +81,11 @@ class OwnLog:
 
     def log_on(self, message: Message) -> None:
         """Do the same by the log, whether there are links or not."""
-        self.log.pass_on(entry_of(message))
+        self.passing.add_to_log(entry_of(message))
 
     def flush(self, now: float) -> None:
         """End the turn of what is passed on."""
-        self.passing.flush(now)
+        self.passing.flush()
         self.log.flush(now)
 
     def size_of(self, message: Message) -> int:
@@ -94,7 +97,7 @@ class OwnLog:
         before = preceding(messages)
         if before:
             for each in before:
-                self.log.pass_on(each)
+                self.passing.add_to_log(each)
             self.log.flush(now)
         entries = framed(messages)
         answers = answered(messages, waits=self._store.waits_for_replicas)
@@ -103,11 +106,12 @@ class OwnLog:
         shards: set[int] = set()
         for channel in {each.channel for each in entries if each.flags & DURABLE}:
             shards.update(self.interest.shards(channel))
+        channels = frozenset([each.channel for each in entries])
         addressed = [Addressed(each) for each in entries]
         addressed += [Addressed(each.answer, each.shard) for each in answers]
         names = [each.name for each in answers]
-        parts = parts_of(addressed, behind=self.passing.stores(now))
-        return Parts(len(addressed), parts, names, frozenset(shards))
+        parts = parts_of(addressed, behind=self.passing.behind())
+        return Parts(len(addressed), parts, names, frozenset(shards), channels)
 
     def on_appended(self, n: int, frame: Parts, *, has_facts: bool, now: float) -> None:
         """Take note of a frame that the log has now, in its order."""
@@ -119,11 +123,18 @@ class OwnLog:
         before = self.trimming.end
         self.trimming.appended(n, frame.entries, size, needed_by, now)
         self.latest.add_frame(before, self.trimming.end, frame, now)
+        self._followed.put(frame.channels, self.trimming.end)
+
+    def saw(self, shard: int, place: Place, now: float) -> None:
+        """Take note of how far a shard has taken the log."""
+        self.trimming.saw(shard, place, now)
+        self._followed.saw(shard, place)
 
     # The life of the log
 
     def begin(self, found: LogState, now: float) -> None:
         """Go on with the log as it is at the beginning of an opening."""
+        self._followed.begin(place_of(found.end))
         self.trimming.begin(
             found.nonce,
             found.fence,
@@ -135,6 +146,7 @@ class OwnLog:
 
     def tick(self, now: float) -> None:
         """Append what waits, and remove what no shard needs."""
+        self._followed.tick(now)
         self.passing.tick(now)
         self.log.tick(now)
         self.latest.forget(now - self._store.unanswered_s)

@@ -1,20 +1,21 @@
 """Which way messages that are not stored take to other shards: links, or the log.
 
 A link takes them to another process without a store. The log takes them if there is no link to
-some shard for now, and for a while after a message that is stored: these come in order with them.
+some shard for now, and as long as it has not answered for earlier ones of their channel. On a link,
+messages say which place in the log their channel follows. What the store of this shard does not
+take for the log in time goes over the links that there are.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 from holdfast.cluster.frames import Behind, Entry, split, write
 from holdfast.cluster.log import Log
-from holdfast.cluster.places import NOWHERE, Place
+from holdfast.cluster.places import Place
+from holdfast.sharding.early import Cause, Early
+from holdfast.sharding.followed import Followed
 
-# The name of a place in the log in what must be shown before a frame on a link.
-LOG: Final = "log"
-# How long the log takes all messages after one that is stored.
-_STORING_S: Final = 0.1
 # For how long what other shards have pruned is certain. They give up a link later.
 _FRESH_S: Final = 1.0
 
@@ -53,21 +54,25 @@ class Passing:
         may_speak: Returns whether this process has the shard for certain.
     """
 
-    def __init__(self, log: Log, end: Callable[[], Place], may_speak: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        log: Log,
+        followed: Followed,
+        early: Early,
+        *,
+        end: Callable[[], Place],
+        may_speak: Callable[[], bool],
+    ) -> None:
         self._log = log
+        self._followed = followed
+        self._early = early
         self._end = end
         self._may_speak = may_speak
         # By number of the other shards. Without any, all messages take the log.
         self.passages: Mapping[int, Passage] = {}
         self._turn: list[Entry] = []
-        # Since when the log takes no messages: the numbers of the links; none if it takes them.
-        self._direct: list[int] = []
-        # The place in the log that must be shown before the first frame on each link since then, by
-        # number of the shard.
-        self._first: dict[int, str] = {}
-        # How many frames with messages the store has not answered, and until when more may follow.
-        self._unanswered = 0
-        self._storing_until = 0.0
+        # By channel, how many messages the log has not got yet.
+        self._in_log: Counter[str] = Counter()
         self._ticked_at = 0.0
         # The books: how many messages went over links.
         self.passed = 0
@@ -77,87 +82,81 @@ class Passing:
 
         A process that was frozen may have lost links without knowing it.
         """
-        if not self._direct or now - self._ticked_at > _FRESH_S:
+        if channel in self._in_log or now - self._ticked_at > _FRESH_S:
             return False
         for passage in self.passages.values():
             if channel not in passage.pruned:
                 return False
-        return self._numbers() == self._direct
+        return self._has_links()
 
     def add(self, entry: Entry) -> None:
         """Pass a message on at the end of this turn."""
         self._turn.append(entry)
 
+    def add_to_log(self, entry: Entry) -> None:
+        """Pass a message on by the log, whether there are links or not."""
+        self._in_log[entry.channel] += 1
+        self._log.pass_on(entry)
+
     def tick(self, now: float) -> None:
         """End the turn, several times a second."""
         self._ticked_at = now
-        self.flush(now)
+        self.flush()
 
-    def flush(self, now: float) -> None:
+    def flush(self) -> None:
         """End the turn. Messages that take the log are in it before anything that follows."""
         if not self._turn:
             return
         turn, self._turn = self._turn, []
-        numbers = self._numbers()
-        if numbers and numbers == self._direct:
-            self._send(turn)
-        elif numbers and self._may_begin(now):
-            self._direct = numbers
-            end = self._end()
-            self._first = {} if end == NOWHERE else dict.fromkeys(self.passages, str(end))
-            self._send(turn)
+        if not self._has_links():
+            direct: Sequence[Entry] = ()
+        elif self._in_log:
+            direct = [each for each in turn if each.channel not in self._in_log]
         else:
-            self._direct = []
+            direct = turn
+        if len(direct) < len(turn):
             for entry in turn:
-                self._log.pass_on(entry)
+                if entry.channel in self._in_log or not direct:
+                    self.add_to_log(entry)
+        if direct:
+            self.passed += self._send(direct)
 
-    def _numbers(self) -> list[int]:
-        """Return the numbers of the links to all shards, or none."""
-        numbers = []
+    def _has_links(self) -> bool:
+        """Return whether there are links to all shards now."""
+        passages = self.passages
+        return (
+            bool(passages) and all(each.is_open for each in passages.values()) and self._may_speak()
+        )
+
+    def _send(self, turn: Sequence[Entry]) -> int:
+        """Send messages over all open links. Returns how many some shard wants."""
+        most = 0
+        # The frames with all entries, which most shards get.
+        whole: Sequence[bytes] = ()
         for passage in self.passages.values():
             if not passage.is_open:
-                return []
-            numbers.append(passage.sent[0])
-        return numbers if self._may_speak() else []
-
-    def _may_begin(self, now: float) -> bool:
-        """Return whether the place of the last message in the log is known, and none is due."""
-        return now >= self._storing_until and not self._unanswered and self._log.is_empty
-
-    def _send(self, turn: Sequence[Entry]) -> None:
-        most = 0
-        # The frames with all entries, which most shards get, by the place that they come behind.
-        whole: dict[str, list[bytes]] = {}
-        for shard, passage in self.passages.items():
+                continue
             entries, pruned = turn, passage.pruned
             if pruned:
                 entries = [each for each in turn if each.channel not in pruned]
                 if not entries:
                     continue
-            place = self._first.pop(shard, "")
-            is_whole = len(entries) == len(turn)
-            frames = whole.get(place) if is_whole else None
-            if frames is None:
-                frames = _frames(entries, place)
-                if is_whole:
-                    whole[place] = frames
+            if len(entries) < len(turn):
+                frames: Sequence[bytes] = self._frames(entries)
+            else:
+                frames = whole = whole or self._frames(entries)
             for frame in frames:
                 passage.send(frame)
             most = max(most, len(entries))
-        self.passed += most
+        return most
+
+    def _frames(self, entries: Sequence[Entry]) -> Sequence[bytes]:
+        of = self._followed.of
+        return [
+            write(each, behind=of({entry.channel for entry in each})) for each in split(entries)
+        ]
 
     # The log
-
-    def stores(self, now: float) -> Behind:
-        """Take note that a frame with a stored message follows, and return what is before it."""
-        self._storing_until = now + _STORING_S
-        return self.appends()
-
-    def appends(self) -> Behind:
-        """Take note that a frame with messages follows, and return what is before it."""
-        self._direct = []
-        self._unanswered += 1
-        return self.behind()
 
     def behind(self) -> Behind:
         """Return how far others must have taken what went over links."""
@@ -168,11 +167,25 @@ class Passing:
                 found[str(shard)] = f"{number} {count}"
         return found
 
-    def answered(self) -> None:
-        """Take note that the store has answered a frame with messages."""
-        self._unanswered -= 1
+    def logged(self, entries: Sequence[Entry]) -> None:
+        """Take note that the log has these messages now."""
+        self._followed.put(self._leave_log(entries), self._end())
 
+    def give_up(self, entries: Sequence[Entry]) -> int:
+        """Send messages on links that the log does not get in time. Returns how many are lost."""
+        self._leave_log(entries)
+        if not self._may_speak() or not any(each.is_open for each in self.passages.values()):
+            return len(entries)
+        is_whole = self._has_links()
+        self._send(entries)
+        self._early.count(Cause.OWN_LOG, len(entries))
+        return 0 if is_whole else len(entries)
 
-def _frames(entries: Sequence[Entry], place: str) -> list[bytes]:
-    first, *more = split(entries)
-    return [write(first, behind={LOG: place} if place else {}), *[write(each) for each in more]]
+    def _leave_log(self, entries: Sequence[Entry]) -> Collection[str]:
+        """Take note that messages do not wait for the log any more. Returns their channels."""
+        in_log = self._in_log
+        for entry in entries:
+            in_log[entry.channel] -= 1
+            if in_log[entry.channel] <= 0:
+                del in_log[entry.channel]
+        return {each.channel for each in entries}

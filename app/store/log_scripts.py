@@ -60,8 +60,10 @@ class Parts(NamedTuple):
     parts: Mapping[str, bytes]
     # The letters that it answers, by their names in the inbox.
     letters: Sequence[str] = ()
-    # The shards that have receivers of its durable messages, which is not in the log.
+    # The shards that have receivers of its durable messages, which is not in the log; and the
+    # channels of its messages, if it was made for these.
     needed_by: frozenset[int] = frozenset()
+    channels: frozenset[str] = frozenset()
 
 
 class LoggedFrame(NamedTuple):

@@ -74,10 +74,6 @@ class LogOwner(Protocol):
         """
         ...
 
-    def on_answered(self) -> None:
-        """Take note that the store has answered a call with a frame of `frame_of`."""
-        ...
-
     def on_appended(self, n: int, frame: Parts, has_facts: bool, /) -> None:
         """Take note of a frame that the log has now, in its order. `n` numbers its call."""
         ...
@@ -262,8 +258,6 @@ class ShardLog:
         is_repeated = isinstance(reply, list) and len(reply) > 1 and bool(reply[1])
         if not (is_repeated or isinstance(reply, Exception)):
             self._note(frame)
-        if self.owner is not None:
-            self.owner.on_answered()
 
     def _flush(self) -> None:
         """Append what precedes a turn, which is sent together with it."""

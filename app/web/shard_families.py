@@ -26,6 +26,15 @@ def families_of(figures: LogFigures) -> Iterator[Metric]:
         "several workers.",
         value=figures.passed,
     )
+    early = CounterMetricFamily(
+        "holdfast_messages_early",
+        "Messages that are not stored, and did not wait any longer for stored ones before them, by "
+        "the store that was away. Only with several workers.",
+        labels=["cause"],
+    )
+    for cause, count in figures.early.items():
+        early.add_metric([cause], count)
+    yield early
     yield _by_sender(
         "holdfast_log_entries_taken",
         "Entries that this shard has taken from the log of another one.",

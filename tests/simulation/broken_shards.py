@@ -26,6 +26,7 @@ from holdfast.delivery.shared_queues.work import borrowed_of
 from holdfast.sharding import arrivals
 from holdfast.sharding.direct import DirectArrivals
 from holdfast.sharding.homes import ShardHomes
+from holdfast.sharding.kept_first import KeptFirst
 from holdfast.sharding.member import Member
 from holdfast.sharding.own_interest import DurableInterest
 from holdfast.store.shard_log import Taking
@@ -65,12 +66,13 @@ def passing_frames_leave_late(stack: ExitStack) -> None:
 
 def logs_do_not_wait_for_links(stack: ExitStack) -> None:
     """What is stored is shown before what another shard had sent directly."""
-    replace(stack, DirectArrivals, "has_shown", lambda *_: True)
+    replace(stack, DirectArrivals, "has_come", lambda *_: True)
 
 
 def links_do_not_wait_for_logs(stack: ExitStack) -> None:
     """What comes directly is shown before what another shard had stored."""
-    replace(stack, DirectArrivals, "_reaches", lambda *_: True)
+    replace(stack, DirectArrivals, "_is_read", lambda *_: True)
+    replace(stack, KeptFirst, "holds", lambda *_: False)
 
 
 def what_others_have_is_not_stored(stack: ExitStack) -> None:

@@ -91,6 +91,8 @@ class Oracle:
         self.buckets: dict[str, int] = {}
         # Returns which server has a receiver's session.
         self.home_of: Callable[[str], Process | None] = lambda _: self.speaker
+        # Whether a message may come before an earlier one of its publisher and channel.
+        self.may_overtake: Callable[[Publish, Publish], bool] = lambda *_: False
         # Whether what this publisher publishes reaches this receiver.
         self.reaches: Callable[[str, str], bool] = lambda *_: True
         # When the store wrote what a failover lost. Publish keys may be lost with that, but only of
@@ -306,7 +308,7 @@ class Oracle:
     def _disordered(self) -> list[str]:
         found = []
         for receiver, heard in self._heard.items():
-            last: dict[tuple[str, str, str], int] = {}
+            last: dict[tuple[str, str, str], list[Publish]] = {}
             for key in heard.ids:
                 publish = self.published[key]
                 if not publish.id:
@@ -314,9 +316,12 @@ class Oracle:
                     continue
                 clock = self._clock_of(publish) if heard.is_named else ""
                 line = publish.publisher, publish.channel, clock
-                if publish.serial < last.get(line, 0):
+                others = last.setdefault(line, [])
+                later = [each for each in others if publish.serial < each.serial]
+                if any(not self.may_overtake(publish, each) for each in later):
                     found.append(f"S5: {receiver} got {key} behind a later one")
-                last[line] = publish.serial
+                # All that a message may be behind.
+                others[:] = [*later, publish]
         return found
 
     def _clock_of(self, publish: Publish) -> str:

@@ -120,6 +120,7 @@ class Play:
         )
         self._books = deployment.books
         self.bench = Bench(*(lambda: world.now, deployment.home_of_id, deployment.stands_by))
+        self.oracle.may_overtake = self.bench.order.may_overtake
         self.stage = Stage(world, self.oracle, deployment.posts, site, self.bench.excuses)
         self._division = Division(self.stage, deployment) if setting.divides else None
         # With TLS, connections would stay where they are.

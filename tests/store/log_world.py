@@ -351,14 +351,15 @@ class Port:
     def __init__(self, shard: Shard, other: int) -> None:
         self.shard, self.other = shard, other
 
-    def sort(self, frame: Frame) -> Sorted[Entry]:
+    def sort(self, frame: Frame, *, is_new: bool) -> Sorted[Entry]:
         entries = frame.all_entries()
         if any(each.kind != MESSAGE for each in entries):
-            return Sorted([each for each in entries if each.kind == LETTER], entries, 0)
+            return Sorted((), [each for each in entries if each.kind == LETTER], entries, 0)
         ours = ("/all", f"/{self.shard.number}")
         durable = [each for each in entries if each.flags & DURABLE]
+        passing = [each for each in entries if not each.flags & DURABLE] if is_new else []
         kept = [each for each in durable if each.channel.endswith(ours)]
-        return Sorted(kept, entries, sum(len(each.data) for each in kept))
+        return Sorted(passing, kept, durable, sum(len(each.data) for each in kept))
 
     def take(
         self, move: Move, kept: Sequence[Entry], done: Callable[[NotTaken | None], None]
@@ -385,20 +386,21 @@ class Port:
     def may_show(self, behind: Behind) -> bool:
         return not behind
 
-    def show(self, entries: Sequence[Entry]) -> None:
+    def show_at_once(self, _: Place, entries: Sequence[Entry]) -> None:
+        self.shard.passing[self.other] += [entry.id for entry in entries]
+
+    def show(self, _: Place, entries: Sequence[Entry]) -> None:
         for entry in entries:
             if entry.kind == LETTER:
                 self.shard.inbox.take(self.other, entry)
             elif entry.kind == ANSWER:
                 self.shard.letters.answered(entry)
-            elif not entry.flags & DURABLE:
-                self.shard.passing[self.other].append(entry.id)
 
     def learn(self, place: Place, facts: Facts, seen: Seen) -> None:
         if self.shard.number in seen:
             self.shard.trimming.saw(self.other, seen[self.shard.number], self.shard.world.now)
 
-    def showed(self) -> None:
+    def showed_at_once(self) -> None:
         """Nothing comes another way."""
 
     def note_gap(self, gap: Gap) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.bayeux.publish.tap import Arrived, Tap
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.delivery.basics.channels import Kind
+from holdfast.delivery.basics.channels import Channel, Kind
 from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.arrival_numbers import note_arrival
 from holdfast.delivery.messages.crossing import spared_by
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class FromOthers:
     """Finds receivers, and shows messages to them.
 
-    Which receivers get a message is decided once: who subscribes later has not missed it.
+    Which receivers get a message is decided once: who subscribes later has not missed it. Receivers
+    that need no store may get it before the others.
     """
 
     def __init__(self, state: ServerState) -> None:
@@ -42,18 +43,17 @@ class FromOthers:
             and (bool(self._state.routes.receivers(found)) or self.tap.wants(channel))
         )
 
-    def arrived(self, message: Message, *, is_durable: bool) -> Arrived | None:
-        """Return the receivers of a message; None if no session gets or reads it."""
+    def arrived(self, message: Message, *, is_durable: bool, is_new: bool = True) -> Arrived | None:
+        """Return the receivers of a message; None if no session gets or reads it.
+
+        Args:
+            is_new: Whether those that need no store have not got it yet.
+        """
         state = self._state
         channel = state.channels.get(message.channel)
         if channel is None or channel.kind is not Kind.BROADCAST:
             return None
-        receivers: Sequence[Session] = state.routes.receivers(channel)
-        if receivers and state.routes.selecting:
-            receivers = state.routes.selecting_receivers(channel, Candidate.of(message))
-        if message.records is not None:
-            spared = spared_by(message)
-            receivers = [each for each in receivers if each.key not in spared]
+        receivers = self._receivers_of(message, channel, is_new=is_new)
         is_recorded = self.tap.wants(channel.name)
         if not receivers and not is_recorded:
             return None
@@ -63,14 +63,34 @@ class FromOthers:
             self._count(message)
         if message.linger_s is None:
             message.linger_s = state.rules.of(channel).lazy_timeout_s
-        keys = [each.key for each in receivers if each.is_durable] if is_durable else ()
+        durable: Sequence[str] = ()
+        if state.hub.durables:
+            durable = [each.key for each in receivers if each.is_durable]
+        keys = durable if is_durable else ()
         message.is_durable = bool(keys)
         if message.records is not None and state.requests.elsewhere is not None:
             state.requests.elsewhere.arrived(message, is_kept=bool(keys))
-        arrived = Arrived(message, receivers, keys, is_durable=is_durable)
+        arrived = Arrived(
+            message, receivers, keys, is_durable=is_durable, has_durable=bool(durable)
+        )
         if is_recorded:
             self.tap.comes(arrived)
         return arrived
+
+    def _receivers_of(
+        self, message: Message, channel: Channel, *, is_new: bool
+    ) -> "Sequence[Session]":
+        routes = self._state.routes
+        receivers: Sequence[Session] = routes.receivers(channel)
+        if receivers and routes.selecting:
+            receivers = routes.selecting_receivers(channel, Candidate.of(message))
+        if message.records is not None:
+            spared = spared_by(message)
+            receivers = [each for each in receivers if each.key not in spared]
+        if is_new:
+            return receivers
+        durable = [each for each in receivers if each.is_durable]
+        return [*durable, *self.tap.latecomers(message.id)]
 
     def _count(self, message: Message) -> None:
         """Count the queues that get the message, for the home of its topic."""
@@ -119,6 +139,16 @@ class FromOthers:
                 left = expected.pop(key) - 1
                 if left:
                     expected[key] = left
+
+    def show_at_once(self, arrived: Arrived) -> None:
+        """Deliver a message to its receivers that need no store. `show` delivers it to the rest."""
+        receivers = arrived.receivers
+        if len(receivers) == len(arrived.keys):
+            return
+        first = [each for each in receivers if not each.is_durable]
+        if first:
+            arrived.receivers = [each for each in receivers if each.is_durable]
+            self._state.hub.show_arrived(arrived.message, first, 0)
 
     def show(self, arrived: Arrived) -> None:
         """Deliver a message, which the store has for its durable receivers."""

@@ -13,7 +13,7 @@ from holdfast.delivery.routing.histories import Arrival
 class Arrived:
     """A message of another shard, and its receivers here."""
 
-    __slots__ = ("is_durable", "keys", "latecomers", "message", "receivers")
+    __slots__ = ("has_durable", "is_durable", "keys", "latecomers", "message", "receivers")
 
     def __init__(
         self,
@@ -22,9 +22,13 @@ class Arrived:
         keys: Sequence[str],
         *,
         is_durable: bool,
+        has_durable: bool,
     ) -> None:
         self.message = message
+        # Those that have not got it.
         self.receivers = receivers
+        # Whether some were durable in the beginning.
+        self.has_durable = has_durable
         # The durable ones: the store must have the message for these before it is shown.
         self.keys = keys
         # Whether it is stored for durable receivers, and those that subscribed before it is shown.
@@ -73,6 +77,12 @@ class Tap:
     def comes(self, arrived: Arrived) -> None:
         """Take note of a message that will be shown. It may come again, if it was not stored."""
         self._coming[arrived.message.id] = arrived
+
+    def latecomers(self, id: int) -> list[Session]:
+        """Return who has subscribed since a message came, and needs no store to get it."""
+        coming = self._coming.get(id)
+        receivers = () if coming is None else coming.receivers
+        return [each for each in receivers if not each.is_durable]
 
     def shown(self, arrived: Arrived) -> None:
         """Record a message that is shown."""

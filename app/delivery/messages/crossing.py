@@ -3,7 +3,8 @@
 Stored messages are appended to the log by the calls that store them, all others when they are
 shown. A message that is not stored, and waits for a stored one before it, would be overtaken by
 the next stored one of its channel: so the call that stores that one appends both. If that one has a
-publish key, a call before it does, because a repeat appends nothing.
+publish key, a call before it does, because a repeat appends nothing. If it waits no longer, because
+the store does not answer, it is also passed on at once: other shards get it twice, and drop one.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -126,12 +127,16 @@ class Crossings:
         crossing.before = before
         return partial(self._answered, crossing, answered)
 
-    def shown(self, message: Message) -> None:
-        """Pass the message on, if it crosses, unless the call that stores it does so."""
+    def shown(self, message: Message, *, is_early: bool) -> None:
+        """Pass the message on, if it crosses, unless the call that stores it does so.
+
+        Args:
+            is_early: Whether it did not wait any longer for the store.
+        """
         crossing = crossing_of(message)
         if crossing is None:
             return
-        if not crossing.is_stored:
+        if not crossing.is_stored or (is_early and not message.is_durable):
             self._others.pass_on(message)
         for record in message.records or ():
             record.crossed()

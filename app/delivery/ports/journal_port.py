@@ -141,6 +141,9 @@ class DeliveryJournal:
     def missed(self, shard: int, count: int) -> None:
         """Record that messages of another shard did not arrive; `count` is 0 if it is unknown."""
 
+    def came_early(self, cause: str, count: int) -> None:
+        """Record that messages did not wait any longer for stored ones before them."""
+
     # Live: requests and their replies
 
     def asked(self, requester: "Receiver", channel: str, timeout_ms: int) -> None:

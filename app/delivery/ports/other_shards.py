@@ -1,6 +1,7 @@
 """The port to the other shards of a deployment, which have receivers of the same channels."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from holdfast.delivery.messages.message import Message
@@ -22,6 +23,8 @@ class LogFigures(NamedTuple):
     behind_s: Mapping[int, float]
     # Messages that are not stored, and went over links instead of the log.
     passed: int = 0
+    # By cause, messages that did not wait any longer for stored ones before them.
+    early: Mapping[str, int] = MappingProxyType({})
 
 
 class OthersPort(Protocol):

@@ -225,7 +225,7 @@ class Hub(Generic[R]):
             self.store.keep(message.initial(), publish.latecomers, _ignore)
         self._show_published(message, publish.receivers, publish.leave_out, publish.kept)
         if self.crossings is not None:
-            self.crossings.shown(message)
+            self.crossings.shown(message, is_early=self._publish_order.is_early)
 
     def show_arrived(self, message: Message, receivers: Sequence[R], kept: int) -> None:
         """Deliver a message that another shard accepted. For `kept` receivers, it is stored."""

@@ -25,6 +25,8 @@ class PublishOrder(Generic[R]):
         self._show = show
         # By channel, while a message of it waits.
         self.waiting: dict[str, deque[Publish[R]]] = {}
+        # Whether what is shown now has not waited for a message before it.
+        self.is_early = False
 
     def enter(self, publish: Publish[R]) -> PersistOutcome | None:
         """Deliver an unstored message, now or after the messages that wait on its channel."""
@@ -74,10 +76,14 @@ class PublishOrder(Generic[R]):
         publish.outcome = outcome
         channel = publish.channel.name
         waiting = self.waiting[channel]
+        is_early = False
         while waiting and (known := waiting[0].outcome) is not None:
             first = waiting.popleft()
             if known is PersistOutcome.KEPT:
+                self.is_early = is_early
                 self._show(first)
+                self.is_early = False
+            is_early |= known is PersistOutcome.UNKNOWN
             if first.step is not None and known is not PersistOutcome.UNKNOWN:
                 first.step.known(known)
             if first.done is not None:

@@ -8,6 +8,7 @@ from tests.simulation.judges.deliveries import Deliveries
 from tests.simulation.judges.excuses import Excuses
 from tests.simulation.judges.logs import Complaints
 from tests.simulation.judges.names import Names
+from tests.simulation.judges.order import Order
 from tests.simulation.oracle import Publish
 from tests.simulation.process import Process
 from tests.simulation.schedule import Schedule
@@ -38,6 +39,7 @@ class Bench:
         self.answers = Answers(now, home_of, stands_by)
         self.deliveries = Deliveries(now)
         self.names = Names(now)
+        self.order = Order()
         self.complaints = Complaints()
 
     @contextmanager
@@ -66,6 +68,7 @@ class Bench:
     def know(self, schedule: Schedule, *, has_shards: bool) -> None:
         """Note what will go wrong."""
         self.answers.has_shards = has_shards
+        self.order.know(schedule)
         for each in schedule.occurrences:
             self.excuses.add(each.fault.__name__, each.at_s, each.duration_s)
 

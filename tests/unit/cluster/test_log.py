@@ -1,10 +1,10 @@
 """The log of a shard: what its turns leave for others, in order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from unittest.mock import patch
 
-from holdfast.cluster.frames import MESSAGE, Entry, Facts, read
+from holdfast.cluster.frames import MESSAGE, Behind, Entry, Facts, read
 from holdfast.cluster.log import Log, Parts
 from holdfast.cluster.places import Place
 
@@ -310,10 +310,59 @@ def test_a_large_turn_tells_news_with_its_last_frame() -> None:
     assert told(store) == [{}, {"news": "1"}]
 
 
+class Passing:
+    """The other ways of messages that are not stored, on which some have gone."""
+
+    def __init__(self) -> None:
+        self.logged_ids: list[int] = []
+        self.given_up: list[int] = []
+        self.lost = 0
+
+    def behind(self) -> Behind:
+        return {"1": "5 7"}
+
+    def logged(self, entries: Sequence[Entry]) -> None:
+        self.logged_ids += [each.id for each in entries]
+
+    def give_up(self, entries: Sequence[Entry]) -> int:
+        self.given_up += [each.id for each in entries]
+        return self.lost
+
+
 def test_facts_come_behind_what_went_over_links() -> None:
     store = Store()
     log = Log(store)
-    log.behind = lambda: {"1": "5 7"}
+    log.passing = Passing()
     log.state({"durable /a": "1"}, 0.0, lambda _: None)
     log.state({}, 0.0, lambda _: None)
     assert [dict(read(frame["all"]).behind) for frame in store.frames] == [{"1": "5 7"}, {}]
+
+
+def test_messages_that_the_store_does_not_take_in_time_go_another_way() -> None:
+    store = Store()
+    log = Log(store)
+    log.passing = passing = Passing()
+    for id in (1, 2, 3):
+        log.pass_on(entry(id))
+        log.flush(float(id))
+    store.dones[0](True)
+    assert passing.logged_ids == [1]
+    log.tick(7.1)
+    assert passing.given_up == [2]
+    store.dones[1](True)
+    passing.lost = 1
+    store.dones[2](False)
+    assert (passing.logged_ids, passing.given_up) == ([1], [2, 3])
+    assert (log.appended, log.dropped) == (2, 1)
+
+
+def test_letters_that_the_store_does_not_take_are_dropped() -> None:
+    store = Store()
+    log = Log(store)
+    log.passing = passing = Passing()
+    log.pass_on(entry(1), 3)
+    log.flush(0.0)
+    log.tick(6.0)
+    assert (passing.given_up, log.dropped) == ([], 0)
+    store.dones[0](False)
+    assert (passing.given_up, log.dropped) == ([], 1)

@@ -18,7 +18,8 @@ from holdfast.cluster.frames import (
 )
 from holdfast.cluster.places import Place, place_of
 from holdfast.cluster.reader_port import Gap, Move, NotTaken, Sorted
-from holdfast.cluster.reading import Fields, LogReader
+from holdfast.cluster.reading import LogReader
+from holdfast.cluster.waiting import Fields
 
 X, Y = "xxxxxxxx", "yyyyyyyy"
 
@@ -36,14 +37,16 @@ class Shard:
     gaps: list[Gap] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
     unanswered: list[Callable[[NotTaken | None], None]] = field(default_factory=list)
+    at_once: list[int] = field(default_factory=list)
     on_showed: Callable[[], None] = lambda: None
     # What has not been shown on another way.
     awaited: set[str] = field(default_factory=set)
 
-    def sort(self, frame: Frame) -> Sorted[Entry]:
+    def sort(self, frame: Frame, *, is_new: bool) -> Sorted[Entry]:
         entries = frame.entries([channel != "/other" for channel in frame.channels])
         kept = [each for each in entries if each.flags & DURABLE]
-        return Sorted(kept, entries, sum(len(each.data) for each in kept))
+        later = entries if is_new else kept
+        return Sorted(entries, kept, later, sum(len(each.data) for each in kept))
 
     def take(
         self, move: Move, kept: Sequence[Entry], done: Callable[[NotTaken | None], None]
@@ -55,11 +58,14 @@ class Shard:
     def may_show(self, behind: Behind) -> bool:
         return self.awaited.isdisjoint(behind.values())
 
-    def show(self, entries: Sequence[Entry]) -> None:
-        self.shown += [each.id for each in entries]
+    def show_at_once(self, place: Place, entries: Sequence[Entry]) -> None:
+        self.at_once += [each.id for each in entries]
 
-    def showed(self) -> None:
+    def showed_at_once(self) -> None:
         self.on_showed()
+
+    def show(self, place: Place, entries: Sequence[Entry]) -> None:
+        self.shown += [each.id for each in entries]
 
     def learn(self, place: Place, facts: Facts, seen: Seen) -> None:
         self.places.append(place)
@@ -234,7 +240,7 @@ def test_what_comes_behind_a_frame_on_another_way_is_shown_before_the_next_frame
     places: list[Place] = []
 
     def show() -> None:
-        places.append(at.reader.shown)
+        places.append(at.reader.at_once)
         # It may let the log go on, which does so by itself.
         at.reader.go_on()
 
@@ -322,11 +328,11 @@ def test_a_store_that_refuses_entries_gets_them_again_after_a_pause() -> None:
     at.hear_each(*frames(3), now=1.0)
     at.shard.answer()
     at.shard.answer(NotTaken(None))
-    assert at.reader.next_read(5.0) is None
+    assert (at.reader.next_read(5.0), at.reader.is_ahead) == ("1-3", True)
     at.shard.answer(NotTaken(f"{X} 1-1 1"))
     at.reader.tick(5.0)
-    assert at.reader.next_read(5.9) is None
-    assert at.reader.next_read(6.1) == "1-1"
+    assert (at.reader.next_read(5.9), at.reader.is_ahead) == ("1-3", True)
+    assert (at.reader.next_read(6.1), at.reader.is_ahead) == ("1-1", False)
     at.hear_each(*frames(3)[1:], now=6.1)
     assert at.shard.kept == [[1], [2], [3], [2], [3]]
     assert at.shard.moves[3] == Move(f"{X} 1-1 1", f"{X} 1-2 2", "")

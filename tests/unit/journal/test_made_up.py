@@ -61,7 +61,7 @@ def test_a_generated_journal_has_every_kind_of_event(tmp_path: Path) -> None:
     truth = generate(Files(tmp_path), events=40_000, nodes=1, hours=0.2, seed=1, size=Size(30))
     kinds = {value for name, value in vars(Kind).items() if name.isupper()}
     # There is one shard, and its store is never away.
-    assert kinds - truth["kinds"].keys() == {Kind.DROPPED, Kind.GAP}
+    assert kinds - truth["kinds"].keys() == {Kind.DROPPED, Kind.EARLY, Kind.GAP}
     found = [event for event in events(tmp_path) if event.kind in (Kind.REQUEST, Kind.REPLY)]
     hows = {(event.kind, event.what) for event in found}
     assert {what for _, what in hows} == {

@@ -52,7 +52,7 @@ class Shard:
             bayeux=self.server.bayeux,
             store=self.store,
             clock=lambda: world.now,
-            core_clock=lambda: self.server.now,
+            core_clock=lambda: world.now,
             steady=lambda: world.now,
             may_speak=lambda: True,
             wake=self._wake,

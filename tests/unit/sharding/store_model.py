@@ -67,10 +67,9 @@ class StoreModel(FakeKeeper):
     ) -> None:
         assert self.owner is not None
         self.owner.flush()
-        if frame := self.owner.frame_of([message]):
-            if not self._is_repeat(message):
-                self._append(frame)
-            self.after(self.owner.on_answered)
+        frame = self.owner.frame_of([message])
+        if frame is not None and not self._is_repeat(message):
+            self._append(frame)
         super().keep(message, receivers, done, fields)
 
     def _is_repeat(self, message: Message) -> bool:

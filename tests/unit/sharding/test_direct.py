@@ -1,6 +1,6 @@
 """What comes over links: in order with what the log has."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,6 +10,7 @@ from holdfast.cluster.frames import MESSAGE, Entry, Frame, write
 from holdfast.cluster.places import NOWHERE, Place
 from holdfast.cluster.reader_port import Sorted
 from holdfast.sharding.direct import DirectArrivals
+from holdfast.sharding.early import Cause, Early
 
 # Other classes take the place of some, which compiled code does not let in.
 pytestmark = pytest.mark.interpreted
@@ -25,14 +26,21 @@ class Arrivals:
     def __init__(self) -> None:
         self.failures = 0
         self.shown: list[int] = []
+        # What durable sessions get behind places in the log.
+        self.behind: list[dict[str, Place]] = []
         # Channels without receivers.
         self.useless: list[str] = []
+        self.early = Early(lambda *_: None)
 
     def sort(self, frame: Frame) -> Sorted[Entry]:
-        return Sorted((), frame.all_entries(), 0, self.useless)
+        return self.sort_all(frame.all_entries())._replace(useless=self.useless)
 
-    def show(self, entries: Any) -> None:
+    def sort_all(self, entries: Sequence[Entry]) -> Sorted[Entry]:
+        return Sorted(entries, (), (), 0)
+
+    def show_direct(self, entries: Sequence[Entry], behind: Mapping[str, Place]) -> None:
         self.shown += [each.id for each in entries]
+        self.behind.append({**behind})
 
 
 class Way:
@@ -57,9 +65,9 @@ class World:
     def __init__(self) -> None:
         self.now = 0.0
         self.arrivals = Arrivals()
-        self.direct = DirectArrivals(1, cast("Any", self.arrivals), lambda: self.now)
+        self.direct = DirectArrivals(1, cast("Any", self.arrivals), *[lambda: self.now] * 2)
         self.went_on = 0
-        self.reader = SimpleNamespace(shown=BEFORE, go_on=self._go_on)
+        self.reader = SimpleNamespace(at_once=BEFORE, go_on=self._go_on)
         self.direct.reader = cast("Any", self.reader)
         self.cut = 0
         self.asked: list[str] = []
@@ -68,9 +76,9 @@ class World:
     def _go_on(self) -> None:
         self.went_on += 1
 
-    def comes(self, n: int, behind: str = "", link: int = LINK) -> None:
-        entry = Entry(MESSAGE, "/a", n, "ann", 0, b"{}")
-        self.direct.came(link, n, write([entry], behind={"log": behind} if behind else {}))
+    def comes(self, n: int, behind: str = "", *, channel: str = "/a") -> None:
+        entry = Entry(MESSAGE, channel, n, "ann", 0, b"{}")
+        self.direct.came(LINK, n, write([entry], behind={channel: behind} if behind else {}))
 
     def shows(self) -> list[int]:
         return self.arrivals.shown
@@ -81,8 +89,8 @@ def test_messages_are_shown_as_they_come() -> None:
     world.comes(1)
     world.comes(2, str(BEFORE))
     assert world.shows() == [1, 2]
-    assert world.direct.has_shown("5 2")
-    assert not world.direct.has_shown("5 3")
+    assert world.direct.has_come("5 2")
+    assert not world.direct.has_come("5 3")
     # A frame of the log may have waited for them.
     assert world.went_on == 3
 
@@ -94,7 +102,7 @@ def test_they_wait_for_a_place_in_the_log() -> None:
     assert world.shows() == []
     world.direct.go_on()
     assert world.shows() == []
-    world.reader.shown = PLACE
+    world.reader.at_once = PLACE
     world.direct.go_on()
     assert world.shows() == [1, 2]
 
@@ -105,97 +113,113 @@ def test_they_wait_until_the_log_is_read_at_all() -> None:
     world.comes(1, str(PLACE))
     assert world.shows() == []
     world.direct.reader = cast("Any", world.reader)
-    world.reader.shown = PLACE
+    world.reader.at_once = PLACE
     world.direct.go_on()
     assert world.shows() == [1]
 
 
 def test_they_do_not_wait_for_a_place_that_a_store_has_lost() -> None:
     world = World()
-    world.reader.shown = Place("yyyyyyyy", 3, 1, 39)
+    world.reader.at_once = Place("yyyyyyyy", 3, 1, 39)
     world.comes(1, str(PLACE))
     assert world.shows() == [1]
-    world.reader.shown = NOWHERE
+    world.reader.at_once = NOWHERE
     world.comes(2, str(PLACE))
     assert world.shows() == [1]
 
 
-def test_they_do_not_wait_for_ever_but_never_overtake_the_log() -> None:
+def test_other_channels_do_not_wait() -> None:
     world = World()
     world.comes(1, str(PLACE))
-    world.now += 15.1
-    world.direct.go_on()
-    assert (world.shows(), world.arrivals.failures) == ([], 1)
-    # The log need not wait for it.
-    assert world.direct.has_shown("5 1")
+    world.comes(2, channel="/b")
+    entries = [Entry(MESSAGE, each, n, "ann", 0, b"{}") for n, each in enumerate(["/b", "/a"], 3)]
+    world.direct.came(LINK, 3, write(entries))
+    assert world.shows() == [2, 3]
+    world.reader.at_once = PLACE
+    world.direct.show_held()
+    assert world.shows() == [2, 3, 1, 4]
+
+
+def test_durable_sessions_get_them_behind_the_place() -> None:
+    world = World()
+    world.comes(1, str(BEFORE))
+    world.comes(2, str(PLACE))
+    world.reader.at_once = PLACE
+    world.direct.show_held()
+    assert world.arrivals.behind == [{"/a": BEFORE}, {"/a": PLACE}]
+
+
+def test_they_wait_five_seconds_for_a_log_that_cannot_be_read_and_are_counted() -> None:
+    world = World()
+    world.comes(1, str(PLACE))
     world.comes(2)
-    world.comes(3)
-    assert world.shows() == []
-    world.reader.shown = PLACE
+    world.now += 4.9
     world.direct.go_on()
-    world.comes(4)
-    assert world.shows() == [2, 3, 4]
+    assert world.shows() == []
+    world.now += 0.2
+    world.direct.go_on()
+    assert world.shows() == [1, 2]
+    assert world.arrivals.early.counts == {Cause.SENDER_STORE: 2}
+    # Nothing waits for that place any more.
+    world.comes(3, str(PLACE))
+    assert world.shows() == [1, 2, 3]
+    assert world.arrivals.early.counts == {Cause.SENDER_STORE: 3}
+    world.comes(4, str(PLACE._replace(n=8)))
+    assert world.shows() == [1, 2, 3]
+    world.reader.at_once = PLACE._replace(n=8)
+    world.direct.go_on()
+    world.comes(5, str(PLACE))
+    assert world.shows() == [1, 2, 3, 4, 5]
+    assert world.arrivals.early.counts == {Cause.SENDER_STORE: 3}
 
 
 def test_few_bytes_wait() -> None:
     world = World()
-    entry = Entry(MESSAGE, "/a", 1, "ann", 0, bytes(5_000_000))
     for n in (1, 2):
-        world.direct.came(LINK, n, write([entry], behind={"log": str(PLACE)}))
-    assert (world.shows(), world.arrivals.failures) == ([], 1)
-    world.reader.shown = PLACE
+        entry = Entry(MESSAGE, f"/{n}", n, "ann", 0, bytes(5_000_000))
+        world.direct.came(LINK, n, write([entry], behind={f"/{n}": str(PLACE)}))
     world.direct.go_on()
-    assert len(world.shows()) == 1
+    assert world.shows() == [1]
+    assert world.arrivals.early.counts == {Cause.SENDER_STORE: 1}
 
 
 def test_the_log_does_not_wait_for_a_link_that_is_lost() -> None:
     world = World()
-    assert not world.direct.has_shown("5 1")
+    assert not world.direct.has_come("5 1")
     world.direct.lost(6)
-    assert not world.direct.has_shown("5 1")
+    assert not world.direct.has_come("5 1")
     world.direct.lost(LINK)
-    assert world.direct.has_shown("5 1")
-
-
-def test_the_log_waits_for_what_a_lost_link_brought_before() -> None:
-    world = World()
-    world.comes(1, str(PLACE))
-    world.direct.lost(LINK)
-    assert not world.direct.has_shown("5 1")
-    assert world.direct.has_shown("")
-    world.reader.shown = PLACE
-    world.direct.go_on()
-    assert world.direct.has_shown("5 1")
+    assert world.direct.has_come("5 1")
 
 
 def test_an_unreadable_frame_is_counted_and_passed_over() -> None:
     world = World()
     world.direct.came(LINK, 1, b"x")
     assert world.arrivals.failures == 1
-    assert world.direct.has_shown("5 1")
+    assert world.direct.has_come("5 1")
 
 
 def test_words_that_are_no_numbers_and_no_places_delay_nothing() -> None:
     world = World()
-    assert world.direct.has_shown("what")
+    assert world.direct.has_come("what")
     world.comes(1, "nowhere")
     assert world.shows() == [1]
 
 
 def test_a_link_that_does_not_bring_what_the_log_waits_for_is_cut() -> None:
     world = World()
-    assert not world.direct.has_shown("5 1")
+    assert not world.direct.has_come("5 1")
     world.now += 1.9
     world.comes(1)
-    assert world.direct.has_shown("5 1")
-    assert not world.direct.has_shown("5 2")
+    assert world.direct.has_come("5 1")
+    assert not world.direct.has_come("5 2")
     world.now += 1.9
     world.direct.go_on()
     assert world.cut == 0
     world.now += 0.2
     world.direct.go_on()
     assert world.cut == 1
-    assert world.direct.has_shown("5 2")
+    assert world.direct.has_come("5 2")
     # What it brings now would be too late.
     world.comes(2)
     assert world.shows() == [1]

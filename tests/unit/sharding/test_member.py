@@ -9,16 +9,18 @@ from holdfast.bayeux.publish.made_topics import MadeTopics
 from holdfast.cluster.frames import read, write
 from holdfast.cluster.letters import done_with, letter
 from holdfast.cluster.messages import entry_of
+from holdfast.cluster.places import NOWHERE
 from holdfast.cluster.reader_port import Sorted
 from holdfast.delivery.messages.crossing import Answered, Crossings
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.sharding.arrivals import Arrivals
 from holdfast.sharding.direct import DirectArrivals
+from holdfast.sharding.followed import Followed
+from holdfast.sharding.kept_first import KeptFirst
 from holdfast.sharding.known import KnownFacts
 from holdfast.sharding.member import Member
 from holdfast.sharding.own_interest import DurableInterest
-from holdfast.sharding.passing import Passing
 from holdfast.sharding.pruning import Pruning
 from holdfast.store.log_scripts import Parts
 from tests.effort import TIMES
@@ -253,8 +255,9 @@ def test_facts_that_are_not_learned_from_logs_are_found() -> None:
 def test_messages_that_are_shown_before_they_are_stored_are_found() -> None:
     sort = Arrivals.sort
 
-    def sort_at_once(self: Arrivals, frame: object) -> Sorted[object]:
-        return Sorted((), sort(self, frame).shown, 0)  # type: ignore[arg-type]
+    def sort_at_once(self: Arrivals, frame: object, *, is_new: bool = True) -> Sorted[object]:
+        found = sort(self, frame, is_new=is_new)  # type: ignore[arg-type]
+        return Sorted(found.at_once, (), found.later, 0)
 
     with patch.object(Arrivals, "sort", sort_at_once):
         assert "lacks" in found_by()
@@ -282,10 +285,10 @@ def test_passing_messages_that_stay_behind_later_stored_ones_are_found() -> None
 @pytest.mark.parametrize(
     ("what", "name", "broken"),
     [
-        (DirectArrivals, "has_shown", lambda *_: True),
-        (DirectArrivals, "_reaches", lambda *_: True),
-        (Passing, "_may_begin", lambda *_: True),
-        (Passing, "stores", lambda self, _: self.behind()),
+        (DirectArrivals, "has_come", lambda *_: True),
+        (DirectArrivals, "_is_read", lambda *_: True),
+        (Followed, "of", lambda *_: {}),
+        (KeptFirst, "holds", lambda *_: False),
     ],
 )
 def test_links_and_logs_that_overtake_each_other_are_found(
@@ -324,9 +327,9 @@ def test_a_message_that_is_appended_twice_because_a_store_went_back_arrives_once
     arrivals = reader.member.arrivals[0]
     first = arrivals.sort(frame)
     # Until it is shown, the store may refuse it, and then it is read again.
-    assert len(arrivals.sort(frame).shown) == 1
-    arrivals.show(first.shown)
-    assert arrivals.sort(frame).shown == []
+    assert len(arrivals.sort(frame).at_once) == 1
+    arrivals.show_at_once(NOWHERE, first.at_once)
+    assert arrivals.sort(frame).at_once == []
 
 
 def test_a_letter_that_is_appended_twice_because_a_store_went_back_is_done_once() -> None:
@@ -334,9 +337,9 @@ def test_a_letter_that_is_appended_twice_because_a_store_went_back_is_done_once(
     frame = read(write([letter("what", 5_000_000_000, b"")]))
     first = arrivals.sort(frame)
     assert len(first.kept) == 1
-    arrivals.show(first.shown)
+    arrivals.show(NOWHERE, first.later)
     again = arrivals.sort(frame)
-    assert ([*again.kept], [*again.shown]) == ([], [])
+    assert ([*again.kept], [*again.later]) == ([], [])
 
 
 def exchange(world: World, *readers: int) -> None:

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 
 from holdfast.cluster.frames import MESSAGE, Entry, Facts, read
 from holdfast.cluster.log import Log
-from holdfast.cluster.places import NOWHERE, Place
+from holdfast.cluster.places import NOWHERE, Place, place_of
+from holdfast.sharding.early import Early
+from holdfast.sharding.followed import Followed
 from holdfast.sharding.passing import Passing
 
 END = Place("xxxxxxxx", 3, 7, 40)
@@ -42,18 +44,28 @@ class Shard:
         self.logged: list[int] = []
         self.behind: list[Mapping[str, str]] = []
         self.log = Log(self)
-        self.passing = Passing(self.log, lambda: self.end, lambda: self.may_speak)
-        self.log.behind = self.passing.behind
+        self.noted: list[tuple[str, int]] = []
+        self.early = Early(lambda cause, count: self.noted.append((cause, count)))
+        self.followed = Followed([1, 2])
+        self.log.passing = self.passing = Passing(
+            *(self.log, self.followed, self.early),
+            end=lambda: self.end,
+            may_speak=lambda: self.may_speak,
+        )
+        # Whether the store answers; what it has not answered.
+        self.answers = True
+        self.dones: list[Callable[[bool], None]] = []
         self.links = {1: Passage(11), 2: Passage(12)}
         self.passing.passages = self.links
 
     def append(self, _: int, parts: Mapping[str, bytes], done: Callable[[bool], None]) -> None:
-        self.passing.appends()
         frame = read(parts["all"])
         self.logged += [each.id for each in frame.all_entries()]
         self.behind.append(frame.behind)
-        self.passing.answered()
-        done(True)
+        if self.answers:
+            done(True)
+        else:
+            self.dones.append(done)
 
     def append_facts(
         self, _: Facts, __: Mapping[str, bytes], done: Callable[[Place | None], None]
@@ -64,8 +76,24 @@ class Shard:
         for id in ids:
             if not self.passing.is_pruned(channel, self.now):
                 self.passing.add(Entry(MESSAGE, channel, id, "ann", 0, b"{}"))
-        self.passing.flush(self.now)
+        self.passing.flush()
         self.log.flush(self.now)
+
+    def stores(self, channel: str = "/a") -> None:
+        """The log has a stored message of this channel."""
+        self.end = self.end._replace(nonce=END.nonce, fence=END.fence, n=self.end.n + 1)
+        self.followed.put({channel}, self.end)
+
+    def sent(self) -> list[Mapping[str, str]]:
+        """What the frames on a link come behind."""
+        return [read(each).behind for each in self.links[1].frames]
+
+    def passes(self, seconds: float) -> None:
+        self.now += seconds
+        self.followed.tick(self.now)
+        self.passing.tick(self.now)
+        self.log.tick(self.now)
+        self.early.tick(self.now)
 
 
 def test_messages_take_the_links_to_all_shards() -> None:
@@ -77,58 +105,122 @@ def test_messages_take_the_links_to_all_shards() -> None:
     assert shard.passing.passed == 3
 
 
-def test_the_first_ones_come_behind_the_log_as_it_is() -> None:
+def test_they_name_the_stored_message_of_their_channel_that_they_come_behind() -> None:
     shard = Shard()
-    shard.end = END
-    shard.pass_on(1)
+    shard.stores("/a")
+    first = str(shard.end)
+    shard.stores("/b")
+    for channel in ("/a", "/b", "/c"):
+        shard.pass_on(1, channel=channel)
+    assert shard.sent() == [{"/a": first}, {"/b": str(shard.end)}, {}]
+    shard.followed.saw(1, shard.end)
     shard.pass_on(2)
-    assert [read(each).behind for each in shard.links[1].frames] == [{"log": str(END)}, {}]
+    shard.followed.saw(2, place_of(first))
+    shard.pass_on(3)
+    shard.pass_on(4, channel="/b")
+    assert shard.sent()[3:] == [{"/a": first}, {}, {"/b": str(shard.end)}]
+
+
+def test_many_channels_follow_one_place() -> None:
+    shard = Shard()
+    for n in range(1001):
+        shard.stores(f"/{n}")
+    shard.pass_on(1)
+    shard.followed.saw(1, shard.end)
+    shard.followed.saw(2, shard.end)
+    shard.pass_on(2)
+    assert shard.sent() == [{"/a": str(shard.end)}, {}]
+
+
+def test_all_channels_follow_what_an_earlier_process_has_left_for_a_while() -> None:
+    shard = Shard()
+    shard.followed.begin(END)
+    shard.pass_on(1)
+    for _ in range(12):
+        shard.passes(1.0)
+    shard.pass_on(2)
+    assert shard.sent() == [{"/a": str(END)}, {}]
 
 
 def test_the_log_takes_them_if_a_link_is_shut() -> None:
     shard = Shard()
     shard.pass_on(1)
     shard.links[2].is_open = False
+    shard.end = END
     shard.pass_on(2)
     assert shard.logged == [2]
     # It comes behind what both have got.
     assert shard.behind == [{"1": "11 1", "2": "12 1"}]
-    shard.end, shard.links[2].is_open = END, True
+    shard.links[2].is_open = True
     shard.pass_on(3)
-    assert shard.links[1].got() == [1, 3]
-    assert read(shard.links[1].frames[1]).behind == {"log": str(END)}
+    shard.pass_on(4, channel="/b")
+    assert shard.links[1].got() == [1, 3, 4]
+    assert shard.sent() == [{}, {"/a": str(END)}, {}]
 
 
-def test_a_new_link_comes_behind_the_log_again() -> None:
+def test_they_take_the_links_while_the_store_does_not_answer() -> None:
     shard = Shard()
-    shard.end = END
+    shard.answers = False
+    shard.stores("/b")
     shard.pass_on(1)
-    shard.links[2].number = 13
-    shard.pass_on(2)
-    assert read(shard.links[2].frames[1]).behind == {"log": str(END)}
+    assert (shard.links[1].got(), shard.logged) == ([1], [])
 
 
-def test_the_log_takes_them_for_a_while_after_a_stored_message() -> None:
+def test_the_log_takes_those_of_a_channel_until_it_has_earlier_ones() -> None:
     shard = Shard()
+    shard.answers = shard.links[2].is_open = False
     shard.pass_on(1)
-    assert shard.passing.stores(shard.now) == {"1": "11 1", "2": "12 1"}
-    shard.passing.answered()
+    shard.links[2].is_open = True
     shard.pass_on(2)
-    shard.now += 0.2
+    shard.pass_on(3, channel="/b")
+    assert (shard.logged, shard.links[1].got()) == ([1, 2], [3])
+    for done in shard.dones:
+        done(True)
+    shard.pass_on(4)
+    assert (shard.logged, shard.links[1].got()) == ([1, 2], [3, 4])
+
+
+def test_what_the_log_does_not_get_in_time_goes_over_the_links() -> None:
+    shard = Shard()
+    shard.answers = shard.links[2].is_open = False
+    shard.pass_on(1)
+    shard.is_available = False
+    shard.pass_on(2)
+    shard.links[2].is_open = True
+    for _ in range(4):
+        shard.passes(1.2)
+    assert shard.links[2].got() == []
+    shard.passes(0.3)
+    assert [link.got() for link in shard.links.values()] == [[1, 2], [1, 2]]
+    assert (shard.noted, shard.log.dropped) == ([("own_log", 2)], 0)
+    # The store had one of them all the same: others get it twice, and drop it.
+    shard.dones[0](True)
     shard.pass_on(3)
-    assert shard.logged == [2]
-    assert shard.links[1].got() == [1, 3]
+    assert shard.links[1].got() == [1, 2, 3]
+    assert (shard.log.dropped, shard.log.appended) == (0, 1)
 
 
-def test_they_do_not_overtake_a_frame_without_an_answer() -> None:
+def test_what_the_log_refuses_goes_over_the_links_at_once() -> None:
     shard = Shard()
-    shard.passing.stores(shard.now)
-    shard.now += 1.0
+    shard.answers = shard.links[2].is_open = False
     shard.pass_on(1)
-    assert shard.logged == [1]
-    shard.passing.answered()
+    shard.links[2].is_open = True
+    shard.dones[0](False)
     shard.pass_on(2)
-    assert shard.links[1].got() == [2]
+    assert [link.got() for link in shard.links.values()] == [[1, 2], [1, 2]]
+    assert shard.log.dropped == 0
+
+
+def test_what_neither_the_log_nor_a_link_takes_is_dropped_and_counted() -> None:
+    shard = Shard()
+    shard.answers = shard.links[2].is_open = False
+    shard.pass_on(1)
+    shard.dones[0](False)
+    assert (shard.links[1].got(), shard.links[2].got(), shard.log.dropped) == ([1], [], 1)
+    shard.links[1].is_open = False
+    shard.pass_on(2)
+    shard.dones[1](False)
+    assert shard.log.dropped == 2
 
 
 def test_a_process_that_may_have_lost_its_shard_sends_nothing() -> None:
@@ -179,7 +271,7 @@ def test_what_was_pruned_meanwhile_is_left_out() -> None:
     for id, channel in ((2, "/a"), (3, "/b")):
         shard.passing.add(Entry(MESSAGE, channel, id, "ann", 0, b"{}"))
     shard.links[1].pruned.add("/a")
-    shard.passing.flush(shard.now)
+    shard.passing.flush()
     assert [link.got() for link in shard.links.values()] == [[1, 3], [1, 2, 3]]
 
 
@@ -191,14 +283,3 @@ def test_the_log_leaves_nothing_out() -> None:
     shard.links[2].is_open = False
     shard.pass_on(2)
     assert shard.logged == [2]
-
-
-def test_the_first_message_that_a_shard_wants_comes_behind_the_log() -> None:
-    shard = Shard()
-    shard.end = END
-    shard.links[1].pruned.add("/a")
-    shard.pass_on(1)
-    shard.pass_on(2, channel="/b")
-    shard.pass_on(3, channel="/b")
-    behind = [[read(each).behind for each in link.frames] for link in shard.links.values()]
-    assert behind == [[{"log": str(END)}, {}], [{"log": str(END)}, {}, {}]]

@@ -1,0 +1,141 @@
+"""Lets durable sessions get messages that are not stored behind stored ones that came before.
+
+The store of this shard may be slow or away. Only messages of the same channel wait for it, and not
+for long: as on one server, all that is published would wait else.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from holdfast.bayeux.publish.tap import Arrived
+from holdfast.cluster.places import NOWHERE, Place, has_reached
+from holdfast.sharding.early import Cause, Early
+
+if TYPE_CHECKING:
+    from holdfast.cluster.reading import LogReader
+
+# How long messages wait, and how many bytes of them.
+WAIT_S: Final = 5.0
+MOST_BYTES: Final = 8 * 1024 * 1024
+# How many channels are told apart.
+_MOST: Final = 10_000
+
+
+class _Held(NamedTuple):
+    """A message whose durable receivers wait."""
+
+    arrived: Arrived
+    # The place behind the stored messages that they get first.
+    behind: Place
+    since: float
+
+
+class KeptFirst:
+    """What the log of one other shard has for durable sessions here, and what waits for that.
+
+    Args:
+        early: Counts what did not wait any longer.
+        show: Delivers a message to the receivers that have not got it.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float], early: Early, show: Callable[[Arrived], None]
+    ) -> None:
+        self._clock = clock
+        self._early = early
+        self._show = show
+        # Set once the log of that shard is read.
+        self.reader: LogReader[Any] | None = None
+        # By channel, the place behind its last message that the store does not have yet; the same
+        # for all channels, if there are too many.
+        self._kept: dict[str, Place] = {}
+        self._all: Place | None = None
+        self._held: deque[_Held] = deque()
+        self._bytes = 0
+        self._channels: Counter[str] = Counter()
+        # The place for which nothing waits any more: the store has not reached it in time.
+        self._given_up = NOWHERE
+
+    def expect(self, channel: str, place: Place) -> None:
+        """Take note that a message of this channel before this place is to be stored."""
+        if len(self._kept) >= _MOST and channel not in self._kept:
+            self._kept.clear()
+            self._all = place
+        self._kept[channel] = place
+
+    def place_before(self, channel: str) -> Place | None:
+        """Return the place of stored messages of the channel that the log had before."""
+        # What it had when this process began may have some, too.
+        since = None if self.reader is None else self.reader.since
+        return self._kept.get(channel, self._all) or since
+
+    def holds(self, arrived: Arrived, behind: Place | None) -> bool:
+        """Deliver a message later to its durable receivers, behind this place in the log.
+
+        Returns False if they need not wait.
+        """
+        channel = arrived.message.channel
+        if channel not in self._channels:
+            if behind is None or self._has_shown(behind):
+                return False
+            if has_reached(self._given_up, behind):
+                self._early.count(Cause.OWN_STORE, 1)
+                return False
+        self._held.append(_Held(arrived, behind or NOWHERE, self._clock()))
+        self._bytes += len(arrived.message.wire)
+        self._channels[channel] += 1
+        return True
+
+    def _has_shown(self, place: Place) -> bool:
+        return self.reader is not None and has_reached(self.reader.shown, place)
+
+    def shown(self, place: Place, channels: Iterable[str]) -> None:
+        """Take note that stored messages of these channels are shown up to this place."""
+        for channel in channels:
+            kept = self._kept.get(channel)
+            if kept is not None and has_reached(place, kept):
+                del self._kept[channel]
+        if self._all is not None and has_reached(place, self._all):
+            self._all = None
+        if self._held:
+            self._release(place)
+
+    def _release(self, place: Place) -> None:
+        held, self._held = self._held, deque()
+        waiting: set[str] = set()
+        for each in held:
+            channel = each.arrived.message.channel
+            if channel in waiting or not has_reached(place, each.behind):
+                waiting.add(channel)
+                self._held.append(each)
+            else:
+                self._let_go(each)
+
+    def _let_go(self, held: _Held) -> None:
+        channel = held.arrived.message.channel
+        self._bytes -= len(held.arrived.message.wire)
+        self._channels[channel] -= 1
+        if not self._channels[channel]:
+            del self._channels[channel]
+        self._show(held.arrived)
+
+    def tick(self) -> None:
+        """Show what has waited for too long."""
+        while self._held:
+            first = self._held[0]
+            if self._bytes <= MOST_BYTES and self._clock() - first.since < WAIT_S:
+                break
+            self._give_up(first.arrived.message.channel)
+
+    def _give_up(self, channel: str) -> None:
+        """Show all messages of a channel. What follows does not wait for the same once more."""
+        held, self._held = self._held, deque()
+        for each in held:
+            if each.arrived.message.channel == channel:
+                if has_reached(each.behind, self._given_up):
+                    self._given_up = each.behind
+                self._early.count(Cause.OWN_STORE, 1)
+                self._let_go(each)
+            else:
+                self._held.append(each)
