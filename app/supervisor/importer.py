@@ -32,7 +32,9 @@ def serve_forks(channel: Channel, load: Callable[[int], object], system: System)
     system.hear_signals()
     load(1)
     system.prepare_forks()
-    channel.send(say=Say.IMPORTED, state=STATE_VERSION)
+    # Without a supervisor, the first look at the channel ends this.
+    with suppress(ConnectionError):
+        channel.send(say=Say.IMPORTED, state=STATE_VERSION)
     if not _Importer(channel, load, system).run():
         system.end()
 

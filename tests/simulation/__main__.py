@@ -26,6 +26,7 @@ def main() -> int:
         help="single, pair, cluster, or one of their own for shards: own",
     )
     parser.add_argument("--shards", action="store_true", help="two or three servers, each a shard")
+    parser.add_argument("--supervisor", action="store_true", help="below the real supervisor")
     parser.add_argument("--divide", action="store_true", help="divide shards otherwise meanwhile")
     parser.add_argument("--faults", default="", help="let only these happen: kill_server,set_clock")
     parser.add_argument("--groups", default="", help="let these take part: reads,asks,meets")
@@ -75,6 +76,7 @@ def _setting(given: argparse.Namespace) -> "Setting":
         kind=Kind(given.store),
         has_shards=given.shards or given.divide,
         divides=given.divide,
+        is_supervised=given.supervisor,
         groups=groups,
         faults=faults,
         keeps_trace=given.trace,

@@ -1,5 +1,6 @@
 """The servers of a simulated deployment: rivals, or shards that clients take for one server."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from tests.simulation.books import Books
 from tests.simulation.cast import ALL_RULES, RULES, Rules
 from tests.simulation.oracle import Oracle, bucket_of
 from tests.simulation.process import Process
-from tests.simulation.server import PORT, Post, settings_of
+from tests.simulation.server import PORT, Post, Served, settings_of
 from tests.simulation.store_site import StoreSite
+from tests.simulation.supervised import Unit
 from tests.simulation.world import World
 
 _SERVERS = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
@@ -46,6 +48,7 @@ class Deployment:
         has_shards: bool,
         is_one_machine: bool,
         poll_s: float,
+        is_supervised: bool = False,
     ) -> None:
         self._world = world
         self._home = home
@@ -63,9 +66,12 @@ class Deployment:
         self.rules = RULES
         site.shards = count if has_shards else 1
         self.books = Books(site.keyspace_with, site.shards)
-        self.posts = [self._post(number, count) for number in range(count)]
+        # The machines with supervisors.
+        self.units = [*self._units(count)] if is_supervised else []
+        # Where servers are that have none.
+        self.posts = [] if self.units else [self._post(number, count) for number in range(count)]
         # Where clients come.
-        self.doors = [(post.name, PORT) for post in self.posts]
+        self.doors = [*dict.fromkeys((each.name, PORT) for each in self.places)]
         self._of_bucket = first_map(site.shards).of_bucket
         if has_shards:
             oracle.has_one_speaker = False
@@ -85,15 +91,39 @@ class Deployment:
         machine = _MACHINE if self._is_one_machine else name
         return Post(self._world, settings, self._oracle, placement, machine=machine)
 
+    def _units(self, count: int) -> Iterator[Unit]:
+        """Yield a machine for all shards, or one for each rival."""
+        journals = self._world.random.random() < 0.5
+        workers = count if self._has_shards else 1
+        for host in _SERVERS[: 1 if self._has_shards else count]:
+
+            def settings(number: int, host: str = host) -> Settings:
+                return self.settings(number, host, journal=journals, workers=workers)
+
+            made = (self._world, self._oracle)
+            yield Unit(*made, host=host, machine=host, count=workers, settings=settings)
+
+    @property
+    def places(self) -> Sequence[Served]:
+        """Where servers are."""
+        return [place for unit in self.units for place in unit.posts] or self.posts
+
+    def start(self) -> None:
+        """Start everything."""
+        for unit in self.units:
+            unit.start()
+        for post in self.posts:
+            post.start()
+
     def _home_of(self, client: str) -> Process | None:
         """Return the server that has the session of a client, whatever its door."""
-        return self.posts[self._of_bucket[self._oracle.buckets[client]]].process
+        return self.places[self._of_bucket[self._oracle.buckets[client]]].process
 
     def home_of_id(self, client_id: str) -> Process | None:
         """Return the server that has the session with this client id."""
         if not self._has_shards:
             return self._oracle.speaker
-        return self.posts[self._of_bucket[bucket_of(client_id)]].process
+        return self.places[self._of_bucket[bucket_of(client_id)]].process
 
     def stands_by(self, machine: str) -> bool:
         """Return whether the server of a machine waits for another one to end."""

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from tests.simulation.environment import running_process
+from tests.simulation.files import lock_of
+from tests.simulation.holdings import Handle, Link
 from tests.simulation.network import End
 
 # What the real system is asked about by mistake fails.
@@ -27,6 +29,10 @@ class Descriptor(int):
         end.holders += 1
         made.is_closed = False
         return made
+
+    def copy(self) -> "Descriptor":
+        """Return another one, which no process has yet."""
+        return Descriptor(self.end)
 
     def close(self) -> None:
         self._let_go(self.end.close)
@@ -59,6 +65,9 @@ class Connected:
 
     def fileno(self) -> Descriptor:
         return self.descriptor
+
+    def getpeername(self) -> tuple[str, int]:
+        return self.descriptor.end.peer.name
 
     def setblocking(self, _: bool) -> None:
         pass
@@ -94,7 +103,7 @@ class Packets:
         peer = self.peer
         if peer is None or peer._is_closed:
             raise BrokenPipeError
-        peer._came.append((data, [Descriptor(each.end) for each in descriptors]))
+        peer._came.append((data, [each.copy() for each in descriptors]))
         peer._on_readable()
 
     def recv(self, _: int) -> bytes:
@@ -185,15 +194,19 @@ class Sockets:
     AF_UNIX, SOCK_SEQPACKET = socket.AF_UNIX, socket.SOCK_SEQPACKET
 
     @staticmethod
-    def socket(*_: int, fileno: Descriptor | None = None) -> Packets | Connected:
+    def socket(*_: int, fileno: Descriptor | Handle | None = None) -> Packets | Connected | Link:
+        if isinstance(fileno, Handle):
+            return Link(fileno)
         return Packets() if fileno is None else Connected(fileno)
 
     @staticmethod
-    def send_fds(link: Packets, parts: Sequence[bytes], descriptors: Sequence[Descriptor]) -> None:
+    def send_fds(
+        link: Packets | Link, parts: Sequence[bytes], descriptors: Sequence[Descriptor]
+    ) -> None:
         link.send(b"".join(parts), descriptors)
 
     @staticmethod
-    def recv_fds(link: Packets, *_: int) -> tuple[bytes, list[Descriptor], int, None]:
+    def recv_fds(link: Packets | Link, *_: int) -> tuple[bytes, list[Descriptor], int, None]:
         data, descriptors = link.receive()
         for each in descriptors:
             keep(each)
@@ -204,11 +217,13 @@ class Descriptors:
     """Stands for the module `os` there."""
 
     @staticmethod
-    def dup(descriptor: Descriptor) -> Descriptor:
-        return keep(Descriptor(descriptor.end))
+    def dup(descriptor: int) -> Descriptor | Handle:
+        if isinstance(descriptor, Descriptor):
+            return keep(descriptor.copy())
+        return descriptor.thing.handle() if isinstance(descriptor, Handle) else lock_of(descriptor)
 
     @staticmethod
-    def close(descriptor: Descriptor) -> None:
+    def close(descriptor: Descriptor | Handle) -> None:
         descriptor.close()
 
 

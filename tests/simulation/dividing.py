@@ -76,11 +76,11 @@ class Division:
 
     def begin(self) -> None:
         """Stop all servers, and divide the deployment."""
-        if any(post.is_restarting for post in self._stage.posts):
+        if any(post.is_restarting for post in self._deployment.posts):
             self._world.later(_LOOK_S, self.begin)
             return
         self._disturb()
-        self._stop(self._stage.posts, self._divide)
+        self._stop(self._deployment.posts, self._divide)
 
     def _disturb(self) -> None:
         """Let the oracle know from when on servers are away."""

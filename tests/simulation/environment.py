@@ -28,7 +28,7 @@ class Machine(Protocol):
     def work(self) -> float: ...
     def listen(self, host: str, port: int) -> Any: ...
     def lock(self, file: int) -> None: ...
-    def signal(self, number: int) -> None: ...
+    def signal(self, pid: int, number: int) -> None: ...
 
 
 class _Running:
@@ -55,6 +55,19 @@ def leave() -> None:
     """Let nothing that runs from now on be part of a process."""
     _running.process = None
     asyncio._set_running_loop(None)
+
+
+@contextmanager
+def inside(process: Machine, loop: asyncio.AbstractEventLoop | None) -> Iterator[None]:
+    """Let what runs meanwhile be part of this process; another one may run around it."""
+    before, loop_before = _running.process, asyncio._get_running_loop()
+    _running.process = process
+    asyncio._set_running_loop(loop)
+    try:
+        yield
+    finally:
+        _running.process = before
+        asyncio._set_running_loop(loop_before)
 
 
 @contextmanager
@@ -89,7 +102,7 @@ def _answers() -> Iterator[tuple[object, object]]:
         yield getattr(random, name), _chance(name)
     yield _replaced(os.urandom, lambda process, count: process.random.randbytes(count))
     yield _replaced(os.getpid, lambda process: process.pid)
-    yield _replaced(os.kill, lambda process, _, number: process.signal(number))
+    yield _replaced(os.kill, lambda process, pid, number: process.signal(pid, number))
     # Nothing here loses what a process has written.
     yield _replaced(os.fsync, lambda *_: None)
     yield _replaced(fcntl.flock, lambda process, file, _: process.lock(file))

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from tests.simulation.deployment import Deployment
 from tests.simulation.judges.excuses import Excuses
 from tests.simulation.network import End, Weather
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Process
 from tests.simulation.restarting import Restart, kill_successor
-from tests.simulation.server import Post
+from tests.simulation.server import Served
 from tests.simulation.store.groups import Group
 from tests.simulation.store.node import Node
 from tests.simulation.store_site import StoreSite
@@ -41,9 +42,14 @@ class Stage:
 
     world: World
     oracle: Oracle
-    posts: Sequence[Post]
+    deployment: Deployment
     site: StoreSite
     excuses: Excuses
+
+    @property
+    def places(self) -> Sequence[Served]:
+        """Where servers are."""
+        return self.deployment.places
 
     @property
     def random(self) -> Random:
@@ -56,14 +62,14 @@ class Stage:
             return random.uniform(_SHORT_S, _LONGEST_S)
         return float(_SHORTEST_S * (_SHORT_S / _SHORTEST_S) ** random.random())
 
-    def machine(self) -> Post:
+    def machine(self) -> Served:
         """Return the place of a server, mostly of the one that speaks to clients."""
         random, speaker = self.random, self.oracle.speaker
         if random.random() < _AT_SPEAKER:
-            for post in self.posts:
-                if post.process is speaker:
-                    return post
-        return random.choice(self.posts)
+            for place in self.places:
+                if place.process is speaker:
+                    return place
+        return random.choice(self.places)
 
     def pair(self) -> tuple[str, str]:
         """Return two machines that talk to each other."""
@@ -185,12 +191,12 @@ def crash_server_often(stage: Stage, duration_s: float) -> None:
 
 def restart(stage: Stage, _: float) -> None:
     """Replace all servers, as an operator does."""
-    Restart(stage.world, stage.posts).begin()
+    Restart(stage.world, stage.deployment.posts).begin()
 
 
 def restart_in_vain(stage: Stage, duration_s: float) -> None:
     """Replace all servers, one of which ends before it serves."""
-    attempt = Restart(stage.world, stage.posts)
+    attempt = Restart(stage.world, stage.deployment.posts)
     attempt.begin()
     delay_s = min(duration_s, _SHORT_S) * stage.random.random()
     stage.world.later(delay_s, partial(kill_successor, attempt, stage.random.choice))
@@ -284,9 +290,9 @@ def _part(stage: Stage, one: str, other: str, duration_s: float) -> None:
 
 def part_from_server(stage: Stage, duration_s: float) -> None:
     """Let nothing pass between two servers, and perhaps break their connections."""
-    if len(stage.posts) == 1:
+    if len(stage.places) == 1:
         return
-    one, other = stage.random.sample([post.name for post in stage.posts], 2)
+    one, other = stage.random.sample([place.name for place in stage.places], 2)
     _part(stage, one, other, duration_s)
     for end in stage.world.network.open_connections(one, other):
         if stage.random.random() < _BREAKS:

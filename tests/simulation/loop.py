@@ -2,6 +2,7 @@
 
 import asyncio
 import heapq
+import signal
 import socket
 from collections import deque
 from collections.abc import Callable
@@ -16,11 +17,13 @@ from tests.simulation.descriptors import (
     keep,
     unwatched,
 )
+from tests.simulation.holdings import Handle
 from tests.simulation.network import End, Listening, Network, Place
 from tests.simulation.transport import SimTransport
 
 _RESOLUTION_S = 1e-6
-# How long work in a thread takes.
+# When to look again for room in a socket, and how long work in a thread takes.
+_ROOM_S = 0.002
 _IN_THREAD_S = 0.0005
 _MANY_CANCELLED = 100
 # How often code that was killed may wait before it ends.
@@ -89,7 +92,7 @@ class InheritedSocket(ListeningSocket):
             self._listening.on_waiting = unwatched
 
 
-_Watched = ListeningSocket | PacketListener | Packets
+_Watched = ListeningSocket | PacketListener | Packets | Handle
 
 
 class _Task(asyncio.Task[Any]):
@@ -140,6 +143,9 @@ class SimLoop(asyncio.BaseEventLoop):
         # Called with everything that this process writes to a connection.
         self.on_write: Callable[[End, bytes], None] = _unobserved
         self._thread_id = 1
+        self._handlers: dict[int, Callable[[], None]] = {}
+        # Those that wait for a handler.
+        self._signals: list[int] = []
 
     def _new_task(self, _: object, *args: Any, **options: Any) -> _Task:
         return _Task(next(self._numbers), *args, loop=self, **options)
@@ -330,6 +336,34 @@ class SimLoop(asyncio.BaseEventLoop):
         self, host: str | None, port: int, **_: object
     ) -> list[tuple[int, int, int, str, tuple[str, int]]]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host or self._host, port))]
+
+    def add_writer(  # type: ignore[override] # of a simulated socket
+        self, _: Any, callback: Callable[..., Any], *args: Any
+    ) -> None:
+        """Call back when there may be room: nobody tells."""
+        self.call_later(_ROOM_S, callback, *args)
+
+    def remove_writer(self, _: Any) -> bool:
+        return True
+
+    # Signals
+
+    def add_signal_handler(  # type: ignore[override] # with any arguments
+        self, sig: int, callback: Callable[..., Any], *args: Any
+    ) -> None:
+        self._handlers[sig] = lambda: callback(*args)
+        if sig in self._signals:
+            self._signals.remove(sig)
+            self.wake(self._handlers[sig])
+
+    def take_signal(self, number: int, kill: Callable[[], None]) -> None:
+        """Handle a signal, which waits until there is a handler for it."""
+        if number == signal.SIGKILL:
+            kill()
+        elif (handler := self._handlers.get(number)) is not None:
+            self.wake(handler)
+        else:
+            self._signals.append(number)
 
     # Threads
 

@@ -63,6 +63,8 @@ class Setting:
     has_shards: bool = False
     # Whether an operator divides the deployment among another number of shards.
     divides: bool = False
+    # Whether servers have a supervisor, instead of what stands for one.
+    is_supervised: bool = False
     # Which groups of clients take part, if the seed does not decide.
     groups: frozenset[str] = frozenset()
     # The names of the faults that may happen, if not all may; and which of a seed's do not.
@@ -117,11 +119,12 @@ class Play:
             has_shards=has_shards,
             is_one_machine=has_shards and cast.is_on_one_machine,
             poll_s=poll_s,
+            is_supervised=setting.is_supervised,
         )
         self._books = deployment.books
         self.bench = Bench(*(lambda: world.now, deployment.home_of_id, deployment.stands_by))
         self.oracle.may_overtake = self.bench.order.may_overtake
-        self.stage = Stage(world, self.oracle, deployment.posts, site, self.bench.excuses)
+        self.stage = Stage(world, self.oracle, deployment, site, self.bench.excuses)
         self._division = Division(self.stage, deployment) if setting.divides else None
         # With TLS, connections would stay where they are.
         world.network.gives = Random(f"{world.seed} gives").random() < _GIVES
@@ -154,8 +157,7 @@ class Play:
     def run(self) -> None:
         """Run until everything has drained, or should have."""
         world = self._world
-        for post in self.stage.posts:
-            post.start()
+        self._deployment.start()
         world.start(CLIENTS, _running([*self._publishers, *self._receivers, *self._cast.actors]))
         setting = self._setting
         self.schedule = schedule(

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from tests.simulation.clocks import Clocks
 from tests.simulation.coverage import Coverage
-from tests.simulation.environment import enter, leave
+from tests.simulation.environment import enter, inside, leave
 from tests.simulation.loop import ListeningSocket, SimLoop
 from tests.simulation.network import Network
 
@@ -38,12 +38,12 @@ class ProcessWorld(Protocol):
 
     def note(self, who: str, what: str, data: bytes = b"") -> None: ...
     def next_pid(self) -> int: ...
-    def lock(self, process: "Process", file: int) -> None: ...
-    def fail(self, process: "Process", context: dict[str, Any]) -> None: ...
+    def lock(self, process: "Running", file: int) -> None: ...
+    def fail(self, process: "Running", context: dict[str, Any]) -> None: ...
 
 
-class Process:
-    """A process of a machine: it can be frozen, thawed and killed between any two callbacks."""
+class Running:
+    """A process of a machine, whatever runs in it: it can be frozen, thawed and killed."""
 
     def __init__(self, world: ProcessWorld, name: str, host: str, clocks: Clocks) -> None:
         self.world = world
@@ -54,68 +54,39 @@ class Process:
         self.random = Random(world.random.getrandbits(64))
         self.life = Life.RUNNING
         self.ended_at = inf
-        # Set when somebody asks this process to end.
-        self.is_asked_to_end: asyncio.Event
+        # Its exit code, or the negative number of the signal that has ended it.
+        self.code = 0
         # How often it must be thawed before it goes on.
         self._freezes = 0
-        self.loop = SimLoop(world.network, host, self.monotonic, world.random.shuffle)
-        self.loop.set_exception_handler(lambda _, context: self._fail(context))
         # How much longer than usual each callback takes, in seconds.
         self.slowness_s = 0.0
-        self.main: asyncio.Task[None]
         # Called when it has ended, in whichever way.
         self.on_ended: Callable[[], None] = _nothing
-
-    def begin(self, main: Main) -> None:
-        """Run this."""
-        enter(self, self.loop)
-        try:
-            self.is_asked_to_end = asyncio.Event()
-            self.main = self.loop.create_task(main(self), name=self.name)
-            self.main.add_done_callback(self._ended)
-        finally:
-            leave()
-
-    def _fail(self, context: dict[str, Any]) -> None:
-        # What a killed process had begun ends without it.
-        if self.life is not Life.ENDED:
-            self.world.fail(self, context)
-
-    def _ended(self, main: asyncio.Task[None]) -> None:
-        error = None if main.cancelled() else main.exception()
-        self.world.note(self.name, f"ended {type(error).__name__ if error else ''}")
-        if error is not None:
-            self.world.fail(self, {"message": "the process failed", "exception": error})
-        self._drop()
 
     # What the world does
 
     @property
     def can_run(self) -> bool:
         """Whether it would do something now."""
-        return self._is_awake and self.loop.has_work
+        raise NotImplementedError
 
     @property
     def next_timer(self) -> float | None:
         """The true time at which it will do something by itself."""
-        if not self._is_awake or (when := self.loop.next_timer) is None:
-            return None
-        return self.clocks.when(when)
+        raise NotImplementedError
+
+    def step(self) -> float:
+        """Run a part of it. Returns how long that takes."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Leave nothing of it after the simulation."""
 
     @property
     def _is_awake(self) -> bool:
         return self.life is Life.RUNNING and not self.clocks.are_suspended
 
-    def step(self) -> float:
-        """Run one callback. Returns how long it takes."""
-        enter(self, self.loop)
-        try:
-            handle = self.loop.run_one()
-        finally:
-            leave()
-        if handle is None:
-            return 0.0
-        self.world.note(self.name, _label(handle))
+    def _took(self) -> float:
         took_s = _STEP_S * self.world.random.random() + self.slowness_s
         self.clocks.worked_s += took_s
         return took_s
@@ -141,26 +112,19 @@ class Process:
         """End it at once. Its connections break."""
         if self.life is not Life.ENDED:
             self.world.note(self.name, "killed")
+            self.code = -signal.SIGKILL
             self._drop()
 
-    def terminate(self) -> None:
-        """Ask it to end."""
-        self.call(lambda: self.is_asked_to_end.set())
-
-    def call(self, what: Callable[[], object]) -> None:
-        """Do something in it between two callbacks, unless it has ended."""
-        if self.life is not Life.ENDED:
-            enter(self, self.loop)
-            try:
-                what()
-            finally:
-                leave()
-
     def _drop(self) -> None:
+        """End, with everything that the system has for it."""
         if self.life is not Life.ENDED:
             self.life, self.ended_at = Life.ENDED, self.world.now
-            self.loop.drop()
+            self._let_go()
             self.on_ended()
+
+    def _let_go(self) -> None:
+        """Close whatever it has open."""
+        raise NotImplementedError
 
     # What its code asks
 
@@ -182,9 +146,102 @@ class Process:
     def lock(self, file: int) -> None:
         self.world.lock(self, os.fstat(file).st_ino)
 
-    def signal(self, number: int) -> None:
+    def signal(self, pid: int, number: int) -> None:
+        """Send a signal to a process: to itself, if there is no table of processes."""
+        assert pid == self.pid
+        self.take_signal(number)
+
+    def take_signal(self, number: int) -> None:
+        """Do what a signal says."""
+        raise NotImplementedError
+
+
+class Process(Running):
+    """A process with an event loop, in which anything happens between two callbacks only."""
+
+    def __init__(self, world: ProcessWorld, name: str, host: str, clocks: Clocks) -> None:
+        super().__init__(world, name, host, clocks)
+        # Set when somebody asks this process to end.
+        self.is_asked_to_end: asyncio.Event
+        self.loop = SimLoop(world.network, host, self.monotonic, world.random.shuffle)
+        self.loop.set_exception_handler(lambda _, context: self._fail(context))
+        self.main: asyncio.Task[None]
+
+    def begin(self, main: Main) -> None:
+        """Run this."""
+        with inside(self, self.loop):
+            self.is_asked_to_end = asyncio.Event()
+            self.main = self.loop.create_task(main(self), name=self.name)
+            self.main.add_done_callback(self._ended)
+
+    def _fail(self, context: dict[str, Any]) -> None:
+        # What a killed process had begun ends without it.
+        if self.life is not Life.ENDED:
+            self.world.fail(self, context)
+
+    def _ended(self, main: asyncio.Task[None]) -> None:
+        error = None if main.cancelled() else main.exception()
+        self.world.note(self.name, f"ended {type(error).__name__ if error else ''}")
+        if error is not None:
+            self.world.fail(self, {"message": "the process failed", "exception": error})
+        self._drop()
+
+    # What the world does
+
+    @property
+    def can_run(self) -> bool:
+        return self._is_awake and self.loop.has_work
+
+    @property
+    def next_timer(self) -> float | None:
+        if not self._is_awake or (when := self.loop.next_timer) is None:
+            return None
+        return self.clocks.when(when)
+
+    def step(self) -> float:
+        enter(self, self.loop)
+        try:
+            handle = self.loop.run_one()
+        finally:
+            leave()
+        if handle is None:
+            return 0.0
+        self.world.note(self.name, _label(handle))
+        return self._took()
+
+    def forget(self) -> None:
+        self.loop.forget()
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.take_signal(signal.SIGTERM)
+
+    def take_signal(self, number: int) -> None:
         if number == signal.SIGTERM:
-            self.is_asked_to_end.set()
+            self.call(lambda: self.is_asked_to_end.set())
+
+    def keep(self, descriptor: Any) -> None:
+        """Close a descriptor when this process ends."""
+        self.loop.keep(descriptor)
+
+    def handle(self, descriptor: Any) -> Any:
+        """Return a descriptor as this process has it."""
+        return descriptor
+
+    def exit(self, code: int) -> None:
+        """End here and now, as `os._exit` does."""
+        self.world.note(self.name, f"ends with {code}")
+        self.code = code
+        self._drop()
+
+    def call(self, what: Callable[[], object]) -> None:
+        """Do something in it between two callbacks, unless it has ended."""
+        if self.life is not Life.ENDED:
+            with inside(self, self.loop):
+                what()
+
+    def _let_go(self) -> None:
+        self.loop.drop()
 
 
 def _nothing() -> None:

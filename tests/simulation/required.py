@@ -13,7 +13,9 @@ _SCRIPTS_OF_SHARDS = ("append", "append_facts", "take", "follow", "trim_log")
 
 def required(setting: Setting) -> Iterator[str]:
     """Yield the marks."""
-    for fault in possible(setting.kind, has_shards=setting.has_shards):
+    for fault in possible(
+        setting.kind, has_shards=setting.has_shards, is_supervised=setting.is_supervised
+    ):
         yield f"fault {fault.__name__}"
     for script in _SCRIPTS + (_SCRIPTS_OF_SHARDS if setting.has_shards else ()):
         yield f"script {script}"

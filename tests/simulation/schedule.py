@@ -7,6 +7,7 @@ from functools import partial
 from tests.simulation.faults import FAULTS, FAULTS_OF_SHARDS, SUDDEN, Fault, Stage
 from tests.simulation.store_faults import FAULTS_OF_CLUSTERS, FAULTS_OF_PAIRS
 from tests.simulation.store_site import Kind
+from tests.simulation.supervisor_faults import below_supervisors
 
 # What may go wrong besides what may with any store.
 _FURTHER: dict[Kind, tuple[Fault, ...]] = {
@@ -55,9 +56,10 @@ def _begin(stage: Stage, one: Occurrence) -> None:
     one.fault(stage, one.duration_s)
 
 
-def possible(kind: Kind, *, has_shards: bool) -> Sequence[Fault]:
+def possible(kind: Kind, *, has_shards: bool, is_supervised: bool = False) -> Sequence[Fault]:
     """Return what may go wrong with such a store."""
-    return (*FAULTS, *_FURTHER[kind], *(FAULTS_OF_SHARDS if has_shards else ()))
+    faults = (*FAULTS, *_FURTHER[kind], *(FAULTS_OF_SHARDS if has_shards else ()))
+    return below_supervisors(faults) if is_supervised else faults
 
 
 def schedule(
@@ -72,7 +74,11 @@ def schedule(
     random = stage.random
     faults = [
         each
-        for each in possible(stage.site.kind, has_shards=has_shards)
+        for each in possible(
+            stage.site.kind,
+            has_shards=has_shards,
+            is_supervised=bool(stage.deployment.units),
+        )
         if not among or each.__name__ in among
     ]
     last = over_at = _CALM_S + random.uniform(_SHORTEST_S, _LONGEST_S)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from unittest.mock import patch
 
 from holdfast.compose import forwarding, gates, listening, running, shard_origin, sharding
@@ -19,16 +19,18 @@ from holdfast.compose.succession import NoSuccession, Succession
 from holdfast.offline import tenure
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
+from holdfast.supervisor.control import LINK
 from holdfast.web import ticker
 from holdfast.web.giving import giver, taker, under_way
 from holdfast.web.joint.metrics_page import JointMetrics
 from holdfast.web.metrics import Metrics
 from tests.simulation.descriptors import Descriptors, Sockets, bound
 from tests.simulation.environment import running_process
-from tests.simulation.loop import InheritedSocket, SimLoop
+from tests.simulation.loop import InheritedSocket, ListeningSocket, SimLoop
 from tests.simulation.oracle import Oracle
 from tests.simulation.process import Life, Main, Process
 from tests.simulation.store_site import own_store
+from tests.simulation.supervised import Worker, inherited_by, link_of, supervising
 from tests.simulation.watching import watched
 from tests.simulation.world import World
 
@@ -37,6 +39,18 @@ PORT, LINK_PORT = 8080, 8090
 _CRASH_S = 1.0
 # How long a server has to stop.
 _STOPS_S = 5.0
+
+
+class Served(Protocol):
+    """The place of a server, to faults and clients."""
+
+    name: str
+    # The server that is here, or was last.
+    process: Process
+    # How long it takes until there is another one, in seconds.
+    pause_s: float
+    # How often it ends soon after each start.
+    crashes: int
 
 
 class Inherited(NoSuccession):
@@ -212,6 +226,7 @@ def adapted() -> Iterator[None]:
 
     with (
         watched(),
+        supervising(),
         patch.object(forwarding, "listen_for_links", _links),
         patch.object(forwarding, "bound", bound),
         patch.object(giver, "socket", Sockets),
@@ -247,16 +262,23 @@ async def _own_metrics(joint: JointAdministration, metrics: Metrics, *_: object)
     return JointMetrics(joint.shards, metrics.text)
 
 
-def _inherited(name: str, _: Succession) -> list[InheritedSocket]:
+def _inherited(name: str, succession: Succession) -> list[ListeningSocket]:
     """Return the sockets for clients that the process that runs now has inherited."""
+    if (inherited := inherited_by(name, succession)) is not None:
+        return [*inherited]
     process = running_process()
     assert isinstance(process, Process)
     found = process.world.network.held(process.host, PORT) if name == MAIN else None
     return [] if found is None else [InheritedSocket(found)]
 
 
-def _links(placement: Placement, *_: object) -> InheritedSocket:
+def _links(placement: Placement, succession: Succession) -> ListeningSocket:
     """Return the socket for links that the process that runs now has inherited."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SimLoop)
+    if isinstance(running_process(), Worker):
+        place = loop.network.places[str(placement.link_of(placement.number))]
+        listening = link_of(place, succession.descriptors.get(LINK))
+        succession.keep(LINK, listening.fileno())
+        return listening
     return loop.inherited(str(placement.link_of(placement.number)))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -69,7 +69,7 @@ class Machine:
         self.link.connect(str(PLACE))
 
         def give(descriptor: Descriptor, data: bytes) -> None:
-            self.kept.append(Descriptors.dup(descriptor))
+            self.kept.append(cast("Descriptor", Descriptors.dup(descriptor)))
             Sockets.send_fds(self.link, [data], [descriptor])
 
         await process.loop.create_server(lambda: Giving(give), SERVER, PORT)

@@ -46,9 +46,24 @@ def test_no_division_breaks_a_promise(store: str, seeds: str) -> None:
     assert code == 0, said
 
 
-def test_a_seed_decides_the_same_in_each_run_whatever_ran_before() -> None:
+def test_no_fault_of_a_supervisor_breaks_a_promise() -> None:
+    faults = "ask_for_restart,restart_and_kill,kill_supervisor,kill_importer,kill_server"
+    words = ("--supervisor", "--shards", "--seeds", "2-5", "--faults", faults, "--marks")
+    code, said = simulate(*words)
+    assert code == 0, said
+    reached = {line[8:] for line in said.splitlines() if line[:6].strip().isdigit()}
+    assert reached >= {"a supervisor has replaced its servers", "a supervisor ended"}, said
+
+
+def test_a_server_alone_keeps_its_promises_below_a_supervisor() -> None:
+    code, said = simulate("--supervisor", "--seeds", "1-3")
+    assert code == 0, said
+
+
+@pytest.mark.parametrize("more", [(), ("--supervisor",)])
+def test_a_seed_decides_the_same_in_each_run_whatever_ran_before(more: tuple[str, ...]) -> None:
     def digests(seeds: str) -> list[str]:
-        _, said = simulate("--seeds", seeds, "--shards", "--digests")
+        _, said = simulate("--seeds", seeds, "--shards", "--digests", *more)
         # The last line says how long it took.
         return said.splitlines()[:-1]
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from itertools import count
 from random import Random
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from aiohttp import web_app
 
@@ -17,8 +17,11 @@ from tests.simulation.clocks import Clocks
 from tests.simulation.coverage import Coverage
 from tests.simulation.environment import simulated
 from tests.simulation.network import Network
-from tests.simulation.process import Life, Main, Process
+from tests.simulation.process import Life, Main, Process, Running
 from tests.simulation.trace import Trace
+
+if TYPE_CHECKING:
+    from tests.simulation.holdings import Thing
 
 _FIRST_PID = 100
 # The least that time passes where clocks are too coarse to tell.
@@ -46,12 +49,14 @@ class World:
         self.trace = Trace(keeps=keeps_trace)
         self.coverage = Coverage()
         self.network = Network(self)
-        self.processes: list[Process] = []
+        self.processes: list[Running] = []
         # Faults of the code: what nobody caught.
         self.failures: list[tuple[float, str, dict[str, Any]]] = []
-        self._ended: list[Process] = []
+        self._ended: list[Running] = []
         self._clocks: dict[str, Clocks] = {}
-        self._locks: dict[int, Process] = {}
+        self._locks: dict[int, Running] = {}
+        # Locks that processes share.
+        self.locked: dict[int, Thing] = {}
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._pid = _FIRST_PID
@@ -75,7 +80,7 @@ class World:
             process.kill()
         with _unheard():
             for process in [*self._ended, *self.processes]:
-                process.loop.forget()
+                process.forget()
             self._ended.clear()
             self.processes.clear()
             self._due.clear()
@@ -96,16 +101,23 @@ class World:
     ) -> Process:
         """Start a process at this address of a machine, whose processes have the same clocks."""
         host = host or name
-        machine = machine or host
+        process = Process(self, name, host, self.clocks(machine or host))
+        self.add(process)
+        process.begin(main)
+        return process
+
+    def clocks(self, machine: str) -> Clocks:
+        """Return the clocks of a machine."""
         if (clocks := self._clocks.get(machine)) is None:
             clocks = self._clocks[machine] = Clocks(self.random)
-        process = Process(self, name, host, clocks)
+        return clocks
+
+    def add(self, process: Running) -> None:
+        """Let a process run."""
         self._ended += [each for each in self.processes if each.life is Life.ENDED]
         self.processes = [each for each in self.processes if each.life is not Life.ENDED]
         self.processes.append(process)
-        self.note(name, "started")
-        process.begin(main)
-        return process
+        self.note(process.name, "started")
 
     def later(self, delay_s: float, then: Callable[[], None]) -> None:
         """Call this at a later true time."""
@@ -133,7 +145,7 @@ class World:
         else:
             self._run(able[0] if len(able) == 1 else self.random.choice(able))
 
-    def _run(self, process: Process) -> None:
+    def _run(self, process: Running) -> None:
         """Let a process run until its share is used, it has nothing to do, or something happens."""
         due = self._due
         for _ in range(int(self._share * self.random.random()) + 1):
@@ -159,14 +171,16 @@ class World:
         self._pid += 1
         return self._pid
 
-    def lock(self, process: Process, file: int) -> None:
+    def lock(self, process: Running, file: int) -> None:
         """Lock a file for a process. Raises `BlockingIOError` if another one has it."""
+        if (shared := self.locked.get(file)) is not None and shared.holders:
+            raise BlockingIOError
         holder = self._locks.get(file)
         if holder is not None and holder is not process and holder.life is not Life.ENDED:
             raise BlockingIOError
         self._locks[file] = process
 
-    def fail(self, process: Process, context: dict[str, Any]) -> None:
+    def fail(self, process: Running, context: dict[str, Any]) -> None:
         """Record what nobody caught."""
         self.note(process.name, f"failed: {context['message']}")
         self.failures.append((self.now, process.name, context))

@@ -14,13 +14,19 @@ from tests.simulation.talker import Denied, Lost, Message
 
 # Faults that cost no client an answer; and those of them that do not cost it its connection either.
 # Simulated servers do not inherit connections from those that they replace.
-HARMLESS = frozenset(("restart", "set_clock"))
+HARMLESS = frozenset(
+    (
+        *("restart", "set_clock", "ask_for_restart", "ask_by_signal"),
+        *("restart_with_bad_settings", "restart_with_bad_code"),
+    )
+)
 _KEEP_CONNECTIONS = HARMLESS - {"restart"}
 # Those that end sessions without a name, if no other server takes the place of one that lives.
 KILLS = frozenset(
     (
         *("kill_server", "kill_server_in_call", "crash_server_often", "restart_in_vain"),
         *("cut_off_primary_and_kill_server", "division"),
+        *("restart_and_kill", "lose_machine"),
     )
 )
 # Errors that say what a client did, which others judge, by their texts.

@@ -177,6 +177,17 @@ def test_a_replica_keeps_what_it_has_confirmed(clock: Clock) -> None:
         pair.fail_over(0)
 
 
+def test_a_client_waits_until_replicas_have_what_it_published(clock: Clock) -> None:
+    pair = group(clock)
+    pair.replicas[0].lag_s = 0.1
+    client = Client(pair.primary)
+    assert client.ask("PUBLISH", "channel", "") == 0
+    client.send("WAIT", 1, 1000)
+    assert len(client.replies) == 1
+    clock.pass_time(0.3)
+    assert client.replies[1:] == [1]
+
+
 def test_a_frozen_primary_confirms_what_waited_in_its_socket_and_forgets_it(clock: Clock) -> None:
     pair = group(clock)
     writer, other = Client(pair.primary), Client(pair.primary)

@@ -1,0 +1,435 @@
+"""Servers below the real supervisor of a simulated machine, and the operator who starts that."""
+
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from holdfast import compose, logs
+from holdfast.cli import serve
+from holdfast.compose import (
+    data_directory,
+    running,
+    running_server,
+    standing_in,
+    supervised,
+)
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.compose.placement import Placement, placed
+from holdfast.compose.running_server import RunningServer
+from holdfast.compose.succession import Succession
+from holdfast.settings import Settings
+from holdfast.supervisor import replacing, state
+from holdfast.supervisor import running as supervisor_running
+from holdfast.supervisor.control import CONTROL, CONTROL_FILE, Do, PeerGone
+from holdfast.supervisor.importer import serve_forks
+from holdfast.supervisor.replacing import supervise
+from holdfast.web.doors import adoption, door
+from tests.simulation.descriptors import Descriptors, Sockets
+from tests.simulation.environment import inside, running_process
+from tests.simulation.files import Files
+from tests.simulation.holdings import Handle, Inbox, SimChannel, pair
+from tests.simulation.loop import ListeningSocket
+from tests.simulation.oracle import Oracle
+from tests.simulation.process import Life, Main, Process, Running
+from tests.simulation.shared_sockets import Bound, SharedSocket
+from tests.simulation.system import SimSystem, Threaded
+from tests.simulation.world import World
+
+LINK_PORT = 8090
+# After how long at most a server ends that crashes again and again.
+_CRASH_S = 1.0
+_WORDS = ["serve"]
+
+
+class _Gone(BaseException):
+    """A server ends without closing what its successor uses."""
+
+
+class Worker(Process):
+    """A server that an importer has forked."""
+
+    unit: "Unit"
+
+    def listen(self, host: str, port: int) -> ListeningSocket:
+        with inside(self, self.loop):
+            return SharedSocket(Bound(self.world.network.listen(host, port)).handle())
+
+    def take_signal(self, number: int) -> None:
+        self.loop.take_signal(number, self.kill)
+
+    def signal(self, pid: int, number: int) -> None:
+        if (process := self.unit.process(pid)) is not None:
+            process.take_signal(number)
+
+
+class SupervisedPost:
+    """The place of one server: what faults and clients take for the server there."""
+
+    def __init__(self, unit: "Unit", number: int, process: Process) -> None:
+        self.name = unit.host
+        self.unit = unit
+        self.number = number
+        self.process = process
+        # Its supervisor starts the next one at once.
+        self.pause_s = 0.0
+        self.server: RunningServer | None = None
+        self.crashes = 0
+        self.is_stopped = self.is_restarting = False
+
+    def begins(self, process: Process) -> None:
+        """Note a process that is to serve here."""
+        if self.process.life is Life.ENDED:
+            self.process, self.server = process, None
+        if self.crashes:
+            self.crashes -= 1
+            self.unit.world.later(_CRASH_S * self.unit.world.random.random(), process.kill)
+
+    def serves(self, process: Process, server: RunningServer) -> None:
+        """Note that a process serves here."""
+        self.process, self.server = process, server
+
+
+class Unit:
+    """A machine with a supervisor, which an operator starts again when it has ended.
+
+    Args:
+        settings: Returns what the server of a shard is told.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        oracle: Oracle,
+        *,
+        host: str,
+        machine: str,
+        count: int,
+        settings: Callable[[int], Settings],
+    ) -> None:
+        self.world = world
+        self.host = host
+        self.count = count
+        self._oracle = oracle
+        self._settings = settings
+        self._clocks = world.clocks(machine)
+        self._processes: dict[int, Running] = {}
+        # Who each process is a child of.
+        self._parents: dict[int, Threaded] = {}
+        self.supervisor: Threaded
+        self.importers: list[Threaded] = []
+        # How long the operator takes to start a supervisor, in seconds.
+        self.pause_s = 1.0
+        # The socket for commands at each path.
+        self.commands: dict[str, Inbox] = {}
+        # How many more starts fail because of settings, and how many because of the code.
+        self.bad_settings = self.bad_code = 0
+        # What operators were told about restarts.
+        self.answers: list[dict[str, Any]] = []
+        self.posts = [self._post(number) for number in range(count)]
+
+    def _post(self, number: int) -> SupervisedPost:
+        place = self.placement(number)
+        self.world.network.places[str(place.link_of(number))] = (self.host, LINK_PORT + number)
+        before = Worker(self.world, f"{self.host}/{number}", self.host, self._clocks)
+        before.life = Life.ENDED
+        return SupervisedPost(self, number, before)
+
+    def placement(self, number: int) -> Placement:
+        return placed(self._settings(number), number, self.count)
+
+    @property
+    def data(self) -> Path:
+        """The data directory of its servers."""
+        return self._settings(0).data
+
+    # The operator
+
+    def start(self) -> None:
+        """Start the supervisor."""
+
+        def run(system: SimSystem, state: str) -> int:
+            return supervise([*_WORDS], state, system)
+
+        self.supervisor = supervisor = self._threaded("supervisor", run)
+        supervisor.on_ended = partial(self._supervisor_ended, supervisor)
+        self.world.add(supervisor)
+
+    def _threaded(self, title: str, run: Callable[[SimSystem, str], int]) -> Threaded:
+        name = f"{self.host} {title}"
+        made = Threaded(self.world, name, self.host, self._clocks, self, run)
+        self._processes[made.pid] = made
+        return made
+
+    def _supervisor_ended(self, supervisor: Threaded) -> None:
+        self.world.coverage.mark("a supervisor ended")
+        self._ended(supervisor)
+        self.world.later(self.pause_s, self.start)
+
+    def ask_restart(self) -> None:
+        """Ask for a restart, as the command does; note what is said about it."""
+        inbox = self.commands.get(str(self.data / CONTROL_FILE))
+        if inbox is None or not inbox.holders:
+            return
+        operator = Worker(self.world, "operator", self.host, self._clocks)
+        with inside(operator, operator.loop):
+            ours, theirs = pair()
+            channel = SimChannel(ours)
+            inbox.put(json.dumps({"do": Do.RESTART}).encode(), [theirs])
+            theirs.close()
+            ours.watch(lambda: self._hear(operator, channel))
+
+    def _hear(self, operator: Process, channel: SimChannel) -> None:
+        if channel.handle.is_closed:
+            return
+        with inside(operator, operator.loop):
+            try:
+                while (parcel := channel.receive()) is not None:
+                    self._heard(parcel.fields)
+            except PeerGone:
+                channel.close()
+
+    def _heard(self, said: dict[str, Any]) -> None:
+        mark = self.world.coverage.mark
+        self.world.note("operator", f"hears {[*said]}")
+        if "done" in said:
+            mark("a supervisor has replaced its servers")
+        elif "failed" in said:
+            mark("a restart of a supervisor failed")
+        self.answers.append(said)
+
+    @property
+    def living(self) -> list[Running]:
+        """All processes that have not ended."""
+        return [each for each in self._processes.values() if each.life is not Life.ENDED]
+
+    # The family
+
+    def process(self, pid: int) -> Running | None:
+        found = self._processes.get(pid)
+        return None if found is None or found.life is Life.ENDED else found
+
+    def start_importer(self, parent: Threaded, channel: Handle) -> Running:
+        def run(system: SimSystem, _: str) -> int:
+            importer.keep(channel)
+            serve_forks(SimChannel(channel), self._load, system)
+            raise AssertionError("a server begins elsewhere")
+
+        importer = self._threaded("importer", run)
+        self.importers = [each for each in self.importers if each.life is not Life.ENDED]
+        self.importers.append(importer)
+        self._adopt(parent, importer)
+        self.world.add(importer)
+        return importer
+
+    def _load(self, _: int) -> None:
+        if self.bad_code:
+            self.bad_code -= 1
+            importer = running_process()
+            assert isinstance(importer, Threaded)
+            importer.is_excused = True
+            raise ImportError("the new code is bad")
+
+    def start_server(self, parent: Threaded, channel: Handle) -> Running:
+        server = Worker(self.world, f"{self.host} server", self.host, self._clocks)
+        server.unit = self
+        self._processes[server.pid] = server
+        self._adopt(parent, server)
+        server.keep(channel)
+        server.loop.on_write = partial(self._oracle.spoke, server)
+        self.world.add(server)
+        server.begin(self._main(SimChannel(channel)))
+        return server
+
+    def _main(self, channel: SimChannel) -> Main:
+        async def run(process: Process) -> None:
+            try:
+                with serve.telling_failures(channel):
+                    if self.bad_settings:
+                        self.bad_settings -= 1
+                        raise CannotStart("the new settings are bad")
+                    await serve._serve_supervised(self._settings(0), channel)
+            except SystemExit as end:
+                process.code = end.code if isinstance(end.code, int) else 1
+
+        return run
+
+    def _adopt(self, parent: Threaded, child: Running) -> None:
+        parent.children[child.pid] = child
+        self._parents[child.pid] = parent
+        child.on_ended = partial(self._ended, child)
+
+    def _ended(self, process: Running) -> None:
+        """Tell its parent, and have its children become those of the supervisor."""
+        parent = self._parents.pop(process.pid, None)
+        if parent is not None and parent.life is not Life.ENDED:
+            parent.lost(process)
+        if not isinstance(process, Threaded):
+            return
+        heir = self.supervisor if self.supervisor.life is not Life.ENDED else None
+        for child in [*process.children.values()]:
+            if heir is None:
+                self._parents.pop(child.pid, None)
+            else:
+                heir.children[child.pid] = child
+                self._parents[child.pid] = heir
+        if heir is not None and process.zombies:
+            heir.zombies |= process.zombies
+            heir.signals.append(signal.SIGCHLD)
+
+    # What its servers say
+
+    @asynccontextmanager
+    async def running(
+        self, process: Worker, succession: Succession, placement: Placement
+    ) -> AsyncIterator[RunningServer]:
+        post = self.posts[placement.number]
+        process.name = f"{self.host}/{placement.number}"
+        post.begins(process)
+        served = running(self._settings(placement.number), succession, placement)
+        server = await served.__aenter__()
+        self.world.note(process.name, "serves")
+        self.world.coverage.serves(self.host)
+        post.serves(process, server)
+        try:
+            yield server
+        except _Gone:
+            # Nothing is closed: it stays here.
+            process.exit(0)
+            await process.loop.create_future()
+        except BaseException:
+            if not await served.__aexit__(*sys.exc_info()):
+                raise
+        else:
+            await served.__aexit__(None, None, None)
+
+
+@asynccontextmanager
+async def _running(
+    _: Settings, succession: Succession, placement: Placement
+) -> AsyncIterator[RunningServer]:
+    process = running_process()
+    assert isinstance(process, Worker)
+    async with process.unit.running(process, succession, placement) as server:
+        yield server
+
+
+def _leave_at_once() -> None:
+    raise _Gone
+
+
+def _log(level: str, text: str) -> None:
+    process = running_process()
+    assert isinstance(process, Running)
+    process.world.note(process.name, f"{level}: {text}")
+
+
+def _complain(text: str, *_: object) -> None:
+    process = running_process()
+    assert isinstance(process, Worker)
+    # Where the data are differs in each run.
+    known = text.replace(str(process.unit.data.parent), "")
+    process.world.note(process.name, f"cannot start: {known}")
+
+
+def _welcome(*_: object) -> None:
+    process = running_process()
+    assert isinstance(process, Process)
+    process.world.coverage.mark("a supervisor has welcomed its operator")
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """Instead of what concerns the real process."""
+
+
+def _inherited(name: str, succession: Succession) -> Sequence[SharedSocket]:
+    found: list[SharedSocket] = []
+    while (handle := succession.descriptors.get(f"{name}.{len(found)}")) is not None:
+        assert isinstance(handle, Handle)
+        found.append(SharedSocket(handle.thing.handle()))
+    return found
+
+
+def inherited_by(name: str, succession: Succession) -> Sequence[SharedSocket] | None:
+    """Return the sockets that a supervised server inherits; None if it has no supervisor."""
+    return _inherited(name, succession) if isinstance(running_process(), Worker) else None
+
+
+def link_of(place: tuple[str, int], handle: int | None) -> SharedSocket:
+    """Return the socket for links, which an earlier server may have had."""
+    process = running_process()
+    assert isinstance(process, Worker)
+    if isinstance(handle, Handle):
+        return SharedSocket(handle.thing.handle())
+    network = process.world.network
+    if (before := network.held(*place)) is not None:
+        # The file of the socket is replaced.
+        network.forget(before)
+    return SharedSocket(Bound(network.listen(*place)).handle())
+
+
+def _listen_for_commands(data: Path, succession: Succession) -> None:
+    found = succession.descriptors.get(CONTROL)
+    if found is not None:
+        succession.keep(CONTROL, found)
+        return
+    process = running_process()
+    if isinstance(process, Worker):
+        inbox = process.unit.commands[str(data / CONTROL_FILE)] = Inbox()
+        handle = inbox.handle()
+        succession.keep(CONTROL, handle)
+        handle.close()
+
+
+class _ForCommands:
+    """A socket from which a command would come."""
+
+    def __enter__(self) -> "_ForCommands":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def connect(self, path: str) -> None:
+        process = running_process()
+        commands = process.unit.commands if isinstance(process, Worker) else {}
+        if (inbox := commands.get(path)) is None:
+            raise FileNotFoundError(path)
+        if not inbox.holders:
+            raise ConnectionRefusedError(path)
+
+
+@contextmanager
+def supervising() -> Iterator[None]:
+    """Let supervised servers and their supervisors run in simulated processes."""
+    with ExitStack() as stack:
+        for owner, name, replaced in _REPLACED:
+            stack.enter_context(patch.object(owner, name, replaced))
+        yield
+
+
+_REPLACED: tuple[tuple[object, str, object], ...] = (
+    (serve, "running", _running),
+    (serve, "_leave_at_once", _leave_at_once),
+    (serve, "complain", _complain),
+    (serve, "_welcome", _welcome),
+    (logs, "configure", _nothing),
+    (supervised, "os", Descriptors),
+    (data_directory, "os", Files),
+    (data_directory, "socket_for_commands", _ForCommands),
+    (compose, "listen_for_commands", _listen_for_commands),
+    (compose, "socket", Sockets),
+    (running_server, "socket", Sockets),
+    (standing_in, "inherited", _inherited),
+    (door, "socket", Sockets),
+    (adoption, "socket", Sockets),
+    (adoption, "os", Descriptors),
+    (supervisor_running, "log", _log),
+    (replacing, "log", _log),
+    (state, "log", _log),
+)
