@@ -1,7 +1,7 @@
 """The order of a message's steps: by time, except that effects follow their causes.
 
 The journal has two sources, which read the clock at different moments of the same turn. And each of
-several workers has a clock of its own, which may have been set since. The console has the same
+several workers has its own clock, which may have been set since. The console has the same
 rules in `static/console/order.js`.
 """
 

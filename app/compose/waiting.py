@@ -47,7 +47,7 @@ class Waiting:
         self._addresses = addresses
         self._placement = placement
         self._succession = succession
-        # Those of the server, once it has waited.
+        # The sockets of the server, once it has waited.
         self.sockets: ListeningSockets | None = None
         self._has_begun = asyncio.Event()
         self._doors = AsyncExitStack()

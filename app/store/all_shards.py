@@ -1,7 +1,8 @@
 """Which server has a deployment of several shards: the one that has the first shard.
 
-Each shard has a lease of its own, which silences its process alone. A server takes all shards or
-none: it opens the first one when no other server raises the lease of any, and then the others.
+Each shard has its own lease, which silences the process of this shard alone. A server takes all
+shards or none: it opens the first one when no other server raises the lease of any, and then the
+others.
 """
 
 import asyncio
@@ -144,7 +145,7 @@ class FirstShard(Gate):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def look(self) -> Look:
-        """Look whether this server has the first shard, and watch the lease of its own shard."""
+        """Look whether this server has the first shard, and watch the lease of this shard."""
         first, own = await asyncio.gather(self._first.look(), self._own.look())
         node = first.node or own.node
         return Look(first.is_own, False, own.lease, node, first.is_raised or own.is_raised)
@@ -154,7 +155,7 @@ class FirstShard(Gate):
 
     def _begin(self, catch_up: CatchUp, lease: Lease, then: Callable[[], None]) -> None:
         if not lease.was_unraised:
-            # Nobody opens the first shard while this one's lease is raised.
+            # No other server opens the first shard while the lease of this one is raised.
             catch_up(then)
             return
         task = asyncio.create_task(self._check(catch_up, then))

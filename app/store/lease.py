@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 SPEAK_S: Final = 2.5
 # A rival waits longer, because clocks run at different rates and a raise takes time to arrive.
 LEASE_S: Final = 3.0
-# A rival that saw nothing for this long looks anew: perhaps the store was away for all, and the
+# A rival that saw nothing for this long looks again: perhaps the store was away for all, and the
 # holder needs a moment to raise its lease again.
 _BLIND_S: Final = 0.75
 # A process that did not look at the clock for this long was frozen, perhaps for much longer.
