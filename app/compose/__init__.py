@@ -163,7 +163,7 @@ async def _assemble(
     administration = make_administration(
         *(settings, stack, endpoint, server, storage, tokens, logins, placement),
         away_s=dict if forwarding is None else forwarding.away_s,
-        restarts=succession.restarts,
+        ends=lambda: succession.ends,
     )
     sharding = None
     if forwarding is not None:

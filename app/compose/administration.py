@@ -15,6 +15,7 @@ from holdfast.compose.alerts import alert_limits
 from holdfast.compose.operations import Operated
 from holdfast.compose.placement import Placement
 from holdfast.compose.storage import Storage
+from holdfast.compose.succession import Ends
 from holdfast.compose.token_watch import TokenWatch
 from holdfast.extensions.operators import Operators, RunAnywhere
 from holdfast.settings import Settings
@@ -73,7 +74,7 @@ def make_administration(
     logins: "Logins | None",
     placement: Placement,
     away_s: Callable[[], Mapping[int, float]],
-    restarts: int,
+    ends: Callable[[], Mapping[int, Ends]],
 ) -> Administration:
     """Install the operators' extension and build the API of the running server."""
     bayeux, clock = endpoint.bayeux, endpoint.clock
@@ -145,7 +146,7 @@ def make_administration(
     run_until_closed(stack, alert_watch.run())
     shards = ShardViews(
         *(state, placement.number, tuple(placement.others)),
-        restarts=restarts,
+        ends=ends,
         started=figures.started,
         away_s=away_s,
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class CannotLeave(Exception):
@@ -11,6 +11,14 @@ class CannotLeave(Exception):
 
 class CannotGoOn(Exception):
     """A server can neither leave nor go on, and ends. The text says why."""
+
+
+class Ends(NamedTuple):
+    """The ends of the servers of one shard, each of which the supervisor has replaced."""
+
+    times: int = 0
+    # How the last one ended, in words.
+    last: str = ""
 
 
 class Succession(Protocol):
@@ -29,8 +37,8 @@ class Succession(Protocol):
 
     # By which connections arrive from the running server; None without one.
     door: int | None
-    # How often the supervisor has started another server because the one here had ended.
-    restarts: int
+    # How the servers of each shard have ended since the last restart, as far as any did.
+    ends: Mapping[int, Ends]
 
     @property
     def descriptors(self) -> Mapping[str, int]:
@@ -94,9 +102,9 @@ class NoSuccession:
     is_successor = False
     must_wait = False
     door: int | None = None
-    restarts = 0
 
     def __init__(self, stopped: asyncio.Event | None = None) -> None:
+        self.ends: Mapping[int, Ends] = {}
         self.descriptors: Mapping[str, int] = {}
         self._stopped = stopped or asyncio.Event()
 

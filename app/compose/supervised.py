@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.succession import CannotGoOn, CannotLeave
+from holdfast.compose.succession import CannotGoOn, CannotLeave, Ends
 from holdfast.supervisor.control import (
     LOCK,
     MOST_DESCRIPTORS,
@@ -78,8 +78,7 @@ class Supervised:
         self.shard: int | None = None
         self.shards = 1
         self.links = ""
-        # How often the supervisor has started another server because the one here had ended.
-        self.restarts = 0
+        self.ends: Mapping[int, Ends] = {}
         # Tells people that all of them serve.
         self.welcome: Callable[[], None] = _say_nothing
         self._beat: asyncio.TimerHandle | None = None
@@ -99,7 +98,7 @@ class Supervised:
         self.shard, self.shards = given.fields.get("shard"), given.fields.get("shards", 1)
         self.links = given.fields.get("links", "")
         # A supervisor of an earlier release does not say it.
-        self.restarts = given.fields.get("restarts", 0)
+        self._learn(given.fields.get("ends", {}))
         self._may_wait = "waits" in given.fields
         self.must_wait = given.fields.get("waits", False)
         self._say_alive()
@@ -202,13 +201,19 @@ class Supervised:
         except PeerGone as error:
             raise CannotStart(str(error)) from error
 
+    def _learn(self, ends: dict[str, tuple[int, str]]) -> None:
+        self.ends = {int(shard): Ends(count, last) for shard, (count, last) in ends.items()}
+
     def _read(self) -> None:
         try:
             while (parcel := self._channel.receive()) is not None:
-                if parcel.fields.get("do") == Do.WELCOME:
-                    self.welcome()
-                else:
-                    self._heard.put_nowait(parcel)
+                match parcel.fields.get("do"):
+                    case Do.WELCOME:
+                        self.welcome()
+                    case Do.KNOW:
+                        self._learn(parcel.fields["ends"])
+                    case _:
+                        self._heard.put_nowait(parcel)
         except PeerGone:
             self._loop.remove_reader(self._channel.fileno())
             self._is_abandoned.set()

@@ -73,6 +73,8 @@ class Do(StrEnum):
     SERVE = "serve"
     # Of the first of several servers: now all serve.
     WELCOME = "welcome"
+    # Of each of several: how often the servers of each shard have ended, and how.
+    KNOW = "know"
     TAKE_BACK = "take back"
     GO = "go"
     # Of an importer.

@@ -21,8 +21,9 @@ class Place:
     server: Process | None = None
     # When the next server may start.
     resumes_at = 0.0
-    # How often its server has ended, and another one was to take its place.
-    restarts = 0
+    # How often its server has ended, and another one was to take its place; and how the last did.
+    ends = 0
+    last_end = ""
     _short_lives = 0
 
     def __init__(self, number: int, kept: dict[str, int], system: System) -> None:
@@ -72,7 +73,8 @@ class Place:
         if not self.is_empty or self._ended is self.server:
             return None
         self._ended = self.server
-        self.restarts += 1
+        self.ends += 1
+        self.last_end = "" if self.server is None else self.server.ending
         now = self._system.now()
         self._short_lives = self._short_lives + 1 if now - self._began < _SHORT_LIFE_S else 1
         found = 0.0

@@ -132,7 +132,7 @@ class Supervisor:
             shards=len(self.places),
             links=self.links,
             # One that succeeds another counts from zero, as the supervisor does then.
-            restarts=place.restarts if door is None else 0,
+            ends=self._ends() if door is None else {},
         )
         return server
 
@@ -152,6 +152,7 @@ class Supervisor:
             if pause_s is not None and place.server is not None:
                 ended = place.server
                 log("error", f"{ended.name} has ended ({ended.ending}): another is started")
+                self._tell_ends()
                 if pause_s and all(each.is_empty for each in self.places):
                     self._stand_in(place)
             if place.is_empty:
@@ -161,6 +162,16 @@ class Supervisor:
                 else:
                     self._begin_again_at(place)
         return min(pauses_s)
+
+    def _ends(self) -> dict[str, tuple[int, str]]:
+        """Return how often the servers of each place have ended, and how the last one did."""
+        return {str(each.number): (each.ends, each.last_end) for each in self.places if each.ends}
+
+    def _tell_ends(self) -> None:
+        """Tell the others of several servers, whose operators ask for it."""
+        for place in self.places:
+            if len(self.places) > 1 and place.is_serving and place.living is not None:
+                place.living.tell(do=Do.KNOW, ends=self._ends())
 
     def _begin_again_at(self, place: Place) -> None:
         try:

@@ -10,7 +10,14 @@ import pytest
 
 from holdfast.web.admin.paths import API
 from holdfast.web.admin.tokens import OPERATOR_FILE
-from tests.chaos.test_workers import Deployment, children, deployed, traffic, until
+from tests.chaos.test_workers import (
+    Deployment,
+    children,
+    deployed,
+    ports_in_a_row,
+    traffic,
+    until,
+)
 from tests.web.people import until as until_async
 
 pytestmark = pytest.mark.slow  # each starts several processes
@@ -62,6 +69,7 @@ async def test_each_process_and_each_worker_can_be_told_from_the_others(tmp_path
 
         os.kill(rows[1]["pid"], signal.SIGKILL)
         await until_async(lambda: ada.shows(1, restarts=1, state="serving", links=1))
+        assert await ada.shows(1, last_end="signal 9")
         again = await ada.shards()
         assert again[0]["pid"] == rows[0]["pid"]
         assert name_of(again[1]["pid"]) == "holdfast/1"
@@ -71,6 +79,31 @@ async def test_each_process_and_each_worker_can_be_told_from_the_others(tmp_path
         # It becomes a new program then.
         await until(lambda: name_of(supervisor) == "holdfast")
         await until_async(lambda: ada.shows(1, restarts=0, state="serving"))
+
+
+async def test_others_say_that_a_worker_ends_again_and_again(tmp_path: Path) -> None:
+    first = ports_in_a_row(2)
+    url = f"http://127.0.0.1:{first}"
+    async with (
+        deployed(tmp_path, 2, "--own-port", str(first)) as deployment,
+        aiohttp.ClientSession(url) as http,
+    ):
+        ada = Operator(deployment, http)
+        [_, second] = await ada.shards()
+        (tmp_path / "broken").touch()
+        os.kill(second["pid"], signal.SIGKILL)
+
+        async def is_seen() -> bool:
+            _, row = await ada.shards()
+            return bool(row["state"] == "away" and row["restarts"] > 2)
+
+        await until_async(is_seen)
+        [_, row] = await ada.shards()
+        assert (row["pid"], row["last_end"]) == (None, "exit code 2")
+        assert row["since"] > second["since"]
+        assert "shard 1 cannot be reached since" in (await ada.get("/now"))["sentence"]
+        (tmp_path / "broken").unlink()
+        await until_async(lambda: ada.shows(1, state="serving"))
 
 
 async def test_a_frozen_worker_is_silent_and_others_say_how_far_it_is_behind(

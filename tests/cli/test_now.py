@@ -81,7 +81,9 @@ def test_each_of_several_workers_has_a_row(shell: Shell) -> None:
     shell.operations.standing = nothing_waits(shards=FirstItems([a_shard(0), a_lost_shard(1)], 0))
     lines = shell.run("now").stdout.splitlines()
     begin = lines.index("Shards")
-    assert lines[begin + 1].startswith("SHARD\tSTATE\tSINCE\tRESTARTS\tPID\tSESSIONS\tSTORE\t")
+    assert lines[begin + 1].startswith(
+        "SHARD\tSTATE\tSINCE\tRESTARTS\tLAST END\tPID\tSESSIONS\tSTORE\t"
+    )
     assert lines[begin + 2].startswith("0\tserving\t")
     assert lines[begin + 3].startswith("1\taway\t")
 

@@ -68,4 +68,4 @@ def test_each_of_several_workers_has_a_row(shell: Shell, monkeypatch: pytest.Mon
     assert [each["shard"] for each in found["shards"]] == [0, 1]
     told = shown(found, None)
     assert re.search(r" 0 serving \S+ 3 12 available 1 2 \n", told)
-    assert re.search(r" 1 away \S+ 2 \n", told)
+    assert re.search(r" 1 away \S+ 0 2 \n", told)

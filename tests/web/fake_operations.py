@@ -204,6 +204,7 @@ def a_shard(number: int, **changes: Any) -> ShardNow:
         "state": "serving",
         "since": NOW_MS - 60_000,
         "restarts": 0,
+        "last_end": None,
         "pid": 4711 + number,
         "sessions": 12,
         "store": "available",
@@ -215,7 +216,7 @@ def a_shard(number: int, **changes: Any) -> ShardNow:
 
 def a_lost_shard(number: int, **changes: Any) -> ShardNow:
     """One that does not answer: only others say something about it."""
-    unknown = dict.fromkeys(("restarts", "pid", "sessions", "store", "links"))
+    unknown = dict.fromkeys(("pid", "sessions", "store", "links"))
     return a_shard(number, **unknown, **{"state": "away", **changes})
 
 

@@ -107,7 +107,7 @@ class LiveServer(Server):
             letters=self.letters.search.statistics,
         )
         tallying = Tallying(state)
-        shards = ShardViews(state, 0, (), 0, figures.started, dict)
+        shards = ShardViews(state, 0, (), dict, figures.started, dict)
         now = LiveNow(server, figures, tallying, search, self.alerts, shards)
         self.results, frames = (
             PipelineResults(reader, keys),

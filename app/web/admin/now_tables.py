@@ -22,7 +22,7 @@ _FORMS = {
     "held": Form.FLAG,
     "oldest_id": Form.MESSAGE,
     "code": Form.CODE,
-    **dict.fromkeys(("alert", "reason", "next", "who", "shard", "pid"), Form.TEXT),
+    **dict.fromkeys(("alert", "reason", "next", "who", "shard", "pid", "last_end"), Form.TEXT),
     "store": Form.STATE,
     **dict.fromkeys(("since", "oldest"), Form.TIME),
     **dict.fromkeys(("waiting", "in_flight", "in_work", "unassigned"), Form.COUNT),
@@ -38,7 +38,7 @@ _LISTS: dict[str, tuple[str, type, str]] = {
     "shards": (
         "Shards",
         views.ShardNow,
-        "shard state since restarts pid sessions store links behind_ms",
+        "shard state since restarts last_end pid sessions store links behind_ms",
     ),
     "held_back": ("Sessions that are held back", views.ReceiverNow, f"receiver {_QUEUE} hold"),
     "held_channels": (

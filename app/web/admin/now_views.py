@@ -144,11 +144,14 @@ class ShardNow:
         Ms | None, Field(description="When its process began, or since when it is away.")
     ]
     restarts: Annotated[
-        int | None,
+        Count,
         Field(
             description="How often the supervisor has started another one because one had ended, "
             "since the last restart of all."
         ),
+    ]
+    last_end: Annotated[
+        str | None, Field(description="How the last of these ended: `signal 9`, `exit code 1`.")
     ]
     pid: Annotated[int | None, Field(description="Its process.")]
     sessions: Annotated[int | None, Field(description="Its sessions.")]

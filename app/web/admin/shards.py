@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.ports.store_port import StorePort
@@ -27,7 +27,7 @@ class ShardViews:
 
     Args:
         number: This shard.
-        restarts: How often the supervisor has started another process here.
+        ends: Returns how often the processes of each shard have ended, and how the last one did.
         started: When this process began, in milliseconds.
         away_s: Returns for how many seconds others have had no link to this one, by number.
     """
@@ -35,7 +35,7 @@ class ShardViews:
     state: ServerState
     number: int
     others: tuple[int, ...]
-    restarts: int
+    ends: Callable[[], Mapping[int, tuple[int, str]]]
     started: int
     away_s: Callable[[], Mapping[int, float]]
 
@@ -43,14 +43,14 @@ class ShardViews:
         """Return what this worker knows of each shard, by number."""
         from holdfast.web.admin.now_views import ShardNow
 
-        state, away_s = self.state, self.away_s()
+        state, away_s, ends = self.state, self.away_s(), self.ends()
         others, now = state.hub.others, state.node.now_ms()
         behind_s: Mapping[int, float] = {} if others is None else others.figures().behind_s
         own = ShardNow(
             shard=self.number,
             state="serving",
             since=self.started,
-            restarts=self.restarts,
+            **_restarts(ends, self.number),
             pid=os.getpid(),
             sessions=len(state.sessions),
             store=state_of(state.store),
@@ -66,7 +66,7 @@ class ShardViews:
                     shard=shard,
                     state="away" if gone_s else "serving",
                     since=now - round(gone_s * _MS_PER_S) if gone_s else None,
-                    restarts=None,
+                    **_restarts(ends, shard),
                     pid=None,
                     sessions=None,
                     store=None,
@@ -75,3 +75,8 @@ class ShardViews:
                 )
             )
         return sorted(found, key=lambda each: each.shard)
+
+
+def _restarts(ends: Mapping[int, tuple[int, str]], shard: int) -> dict[str, Any]:
+    count, last = ends.get(shard, (0, ""))
+    return {"restarts": count, "last_end": last or None}

@@ -13,13 +13,14 @@ def _row(shard: int, **known: Any) -> dict[str, Any]:
     started = time.time_ns() // 1_000_000 - 12 * 86_400_000 // (1 + 900 * shard)
     return {
         **{"shard": shard, "state": "serving", "since": started, "restarts": 3 * shard},
+        **{"last_end": "signal 9" if shard else None},
         **{"pid": 4711 + shard, "sessions": 1204 - 17 * shard, "store": "available", "links": 1},
         **{"behind_ms": 2, **known},
     }
 
 
 def rows() -> list[dict[str, Any]]:
-    unknown = dict.fromkeys(("since", "restarts", "pid", "sessions", "store", "links"))
+    unknown = dict.fromkeys(("since", "pid", "sessions", "store", "links"))
     third = _row(2, state="silent", behind_ms=7310, **unknown)
     return [_row(0), _row(1, store="full"), third]
 

@@ -42,8 +42,9 @@ def test_a_channel_that_all_shards_hold_back_counts_once() -> None:
 
 
 def row(shard: int, **known: Any) -> Any:
-    unknown = dict.fromkeys(("since", "restarts", "pid", "sessions", "store", "links", "behind_ms"))
-    return as_json(ShardNow(**{"shard": shard, "state": "serving", **unknown, **known}))
+    unknown = dict.fromkeys(("since", "last_end", "pid", "sessions", "store", "links", "behind_ms"))
+    seen = {"shard": shard, "state": "serving", "restarts": 0}
+    return as_json(ShardNow(**{**seen, **unknown, **known}))
 
 
 def of_three(number: int, **seen: Any) -> list[Any]:
