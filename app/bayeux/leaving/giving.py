@@ -37,7 +37,7 @@ def given(bayeux: Bayeux, now: float) -> Iterator[Given]:
         yield Given(GivenKind.QUEUE, receiver.key, {}, _of_shared_queue(receiver))
     for kept in state.histories.channels():
         passing = [GivenEntry(Mark(each.id), each) for each in kept if not each.is_durable]
-        yield Given(GivenKind.HISTORY, kept.channel, {"floor": kept.floor}, passing)
+        yield Given(GivenKind.HISTORY, kept.channel, kept.left(), passing)
     for channel in state.presence.channels():
         members = iter(state.presence.members(channel))
         while part := list(islice(members, _MOST_NAMES)):

@@ -242,7 +242,7 @@ TABLE: Final = (
         "passing messages, and from which message on a history is complete",
         (
             *_of("ServerState", "histories"),
-            *_of("KeptMessages", "_messages channel floor size"),
+            *_of("KeptMessages", "_messages channel floor passed size"),
         ),
     ),
     Row(

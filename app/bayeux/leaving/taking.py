@@ -114,8 +114,7 @@ class Taking:
 
     def _restore_history(self, history: Given, stored: Sequence[Message]) -> None:
         passing = [each.message for each in history.entries if each.message is not None]
-        floor: int = history.fields["floor"]
-        restore_history(self._life, history.key, [*stored, *passing], floor)
+        restore_history(self._life, history.key, [*stored, *passing], history.fields)
 
     # What was only given
 

@@ -199,9 +199,12 @@ def restore_without_session(life: SessionLife, key: str, messages: Sequence[Mess
 
 
 def restore_history(
-    life: SessionLife, name: str, messages: Sequence[Message], floor: int | None = None
+    life: SessionLife,
+    name: str,
+    messages: Sequence[Message],
+    left: Mapping[str, Any] | None = None,
 ) -> None:
-    """Restore a channel's history. With `floor`, these are all its messages after this cursor."""
+    """Restore a channel's history: as it was `left` by an earlier process, or what is stored."""
     state = life.state
     rule = state.rules.named(name)
     depth = life.topics.depth(name, rule)
@@ -209,13 +212,13 @@ def restore_history(
         for message in messages:
             if message.is_durable:
                 state.store.leave_history(name, message.id)
-        if floor is not None:
-            state.histories.lack(messages, floor)
-    elif floor is None:
+        if left is not None:
+            state.histories.lack(messages, left["floor"])
+    elif left is None:
         is_whole = rule.durable is True
         state.histories.restore(name, messages, depth, is_whole=is_whole)
     else:
-        state.histories.put_back(name, messages, floor, depth)
+        state.histories.put_back(name, messages, depth, left)
 
 
 def may_have(session: Session, channel: str) -> bool:

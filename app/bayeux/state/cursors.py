@@ -11,7 +11,7 @@ from holdfast.delivery.basics.feature_records import record_of, with_record, wit
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.message import Event, Message
-from holdfast.delivery.routing.histories import cursor_of
+from holdfast.delivery.routing.kept_messages import cursor_of
 
 _CURSOR: Final = b'"replay":{"cursor":%d,"epoch":%b}'
 # An event without this has no `ext`.

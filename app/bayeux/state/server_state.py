@@ -108,7 +108,7 @@ class ServerState:
         self.lingering: list[tuple[Session, float]] = []
         self.store, self.ledger = store, Ledger(store, journal)
         self.routes, self.counters = Routes[Session](), self.ledger.counters
-        self.histories = Histories(options.history_limits, store, node.stamp())
+        self.histories = Histories(options.history_limits, store, node.stamp(), node.stamp)
         self.topic_changes = TopicChanges(self.backlog, store, self.histories, node)
         self.topics = self._topics()
         self.hub = self._hub(settling)

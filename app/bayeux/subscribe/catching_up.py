@@ -12,7 +12,9 @@ from holdfast.bayeux.wire.starts import MOST_CHANNELS, Start, Starts
 from holdfast.bayeux.wire.subscribe_qos import SubscribeQos
 from holdfast.delivery.basics.channels import Channel, lookups
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.routing.histories import Arrival, KeptMessages, cursor_of
+from holdfast.delivery.routing.histories import Arrival
+from holdfast.delivery.routing.kept_messages import KeptMessages, cursor_of
+from holdfast.delivery.routing.publishes import Publish
 from holdfast.delivery.routing.selections import Candidate
 
 # How many messages of histories one subscribe reads. Beyond that, it begins no further history.
@@ -137,6 +139,9 @@ class HistoryReading:
             messages = kept.since(start.cursor, self._now_ms)
             self.has_cursor = True
             self._lose_kept(pattern, start.cursor, kept.floor)
+            passed = kept.passed_over(start.cursor)
+            if passed is not None:
+                self.lose(pattern, passed.since - 1, passed.until)
         for place, message in enumerate(messages, 1):
             self.add(message, pattern, start)
             if place % _STEP == 0:
@@ -178,6 +183,14 @@ class HistoryReading:
     def miss(self, pattern: str, cursor: int) -> None:
         """Record that messages after the cursor may be missing, up to the end of the catch-up."""
         self.gaps[pattern] = min(self.gaps.get(pattern, cursor), cursor)
+
+    def doubt(self, message: Message) -> None:
+        """Record that a message may be missing, because the store may have it."""
+        cursor = cursor_of(message.id)
+        for name in lookups(message.channel):
+            start = self.starts.named.get(message.channel, self.starts.of_pattern(name))
+            if name in self.patterns and not start.is_at_end:
+                self.lose(name, cursor - 1, cursor)
 
     def _lose_kept(self, pattern: str, cursor: int, floor: int) -> None:
         """Record messages that are no longer kept. Those that arrived since were found in time."""
@@ -253,7 +266,7 @@ class CatchUp:
         while reading.unasked:
             self._selects(reading.unasked[-1])
             reading.unasked.pop()
-        for accepted in self._state.hub.waiting_for_store(self.patterns):
+        for accepted in self._coming():
             self._selects(accepted.message)
         self._check_rights()
         found = [reading.found[id] for id in sorted(reading.found)]
@@ -266,6 +279,11 @@ class CatchUp:
             end = cursor_of(self._state.node.stamp())
             for name, cursor in reading.gaps.items():
                 reading.lose(name, cursor, end)
+
+    def _coming(self) -> list[Publish[Session]]:
+        """Return the publishes that enter the histories later, if the store has them."""
+        order, patterns = self._state.hub.publish_order, self.patterns
+        return order.unknown_to_histories(patterns) + order.coming_to_histories(patterns)
 
     def _go_on(self, steps: Iterator[None], *, is_wanted: bool) -> None:
         if not is_wanted:
@@ -336,7 +354,7 @@ class CatchUp:
         if self._starts.has_cursors:
             give_cursors(self._state, session, self._starts, copies)
         hub.catch_up(session, copies)
-        for accepted in hub.waiting_for_store(self.patterns):
+        for accepted in self._coming():
             if self.selects_now(accepted.message):
                 hub.include(session, accepted)
 

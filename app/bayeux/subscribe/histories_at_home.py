@@ -55,7 +55,7 @@ class HistoriesAtHome:
 
     def _when_shown(self, patterns: Container[str], begin: Step, now: float) -> None:
         """Begin when what is stored is shown. It may have to wait until replicas have it."""
-        waiting = self._state.hub.waiting_for_store(patterns)
+        waiting = self._state.hub.publish_order.coming_to_histories(patterns)
         newest = {publish.channel.name: publish for publish in waiting}
         left = {*newest}
 
@@ -89,6 +89,9 @@ class HistoriesAtHome:
             self._state.log.exception("a history could not be read for another shard")
             self._homes.answer(letter, NO_ANSWER)
             return False
+        for publish in self._state.hub.publish_order.unknown_to_histories(reading.patterns):
+            # That shard may have passed its place in the log, and nothing tells it later.
+            reading.doubt(publish.message)
         key = letter.sender, letter.id
         self._read[key] = _Read(reading, sorted(reading.found), now + _PATIENCE_S)
         self._go_on(letter, key, 0, now)

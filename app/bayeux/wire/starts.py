@@ -9,7 +9,7 @@ from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.known_options import QosInvalid
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.delivery.basics.json_text import whole
-from holdfast.delivery.routing.histories import cursor_of
+from holdfast.delivery.routing.kept_messages import cursor_of
 
 _US_PER_MS = 1000
 # A message id as in events, with or without the name of the server.

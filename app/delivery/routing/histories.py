@@ -1,36 +1,24 @@
 """The histories of channels: their latest messages, for sessions that subscribe later."""
 
-from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from itertools import islice
 from operator import attrgetter
 from typing import Any, Final
 
 from holdfast.delivery.basics.channels import Channel
-from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.basics.sorted_names import SortedNames
 from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.store_port import StorePort
+from holdfast.delivery.routing.kept_messages import KeptMessages, cursor_of, end_of
 
-NS_PER_CURSOR: Final = 1000
 # The heap may keep this many expiry times of messages that have left.
 _FEW: Final = 64
 # How many channels one request may look at.
 MOST_LOOKS = 5_000
 _by_id = attrgetter("id")
-
-
-def cursor_of(id: int) -> int:
-    """Return the cursor of the message with this id.
-
-    It is in microseconds, because JavaScript reads larger numbers inexactly. No two messages of one
-    server have the same cursor.
-    """
-    return id // NS_PER_CURSOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,73 +30,6 @@ class HistoryLimits:
     # The limits for one subject or address; zero means no limit.
     share_entries: int = 50_000
     share_bytes: int = 32 * 1024 * 1024
-
-
-class KeptMessages:
-    """The history of one channel: its latest messages, sorted by id."""
-
-    __slots__ = ("_messages", "channel", "floor", "size")
-
-    def __init__(self, channel: str, floor: int) -> None:
-        self.channel = channel
-        # All messages after this cursor are here, unless they have expired.
-        self.floor = floor
-        self.size = 0
-        self._messages: list[Message] = []
-
-    def __len__(self) -> int:
-        return len(self._messages)
-
-    def __iter__(self) -> Iterator[Message]:
-        return iter(self._messages)
-
-    @property
-    def oldest(self) -> Message:
-        """The oldest message. The history must not be empty."""
-        return self._messages[0]
-
-    def newest(self, count: int, now_ms: int) -> list[Message]:
-        """Return up to `count` of the newest messages, oldest first; all of them if negative."""
-        if not 0 <= count < len(self._messages):
-            return self._alive(self._messages, now_ms)
-        alive = (each for each in reversed(self._messages) if not 0 < end_of(each) <= now_ms)
-        found = list(islice(alive, count))
-        found.reverse()
-        return found
-
-    def since(self, cursor: int, now_ms: int) -> list[Message]:
-        """Return the messages after the cursor, oldest first."""
-        # The lowest id with a higher cursor.
-        place = bisect_left(self._messages, (cursor + 1) * NS_PER_CURSOR, key=_by_id)
-        return self._alive(self._messages[place:], now_ms)
-
-    def _alive(self, messages: list[Message], now_ms: int) -> list[Message]:
-        return [each for each in messages if not 0 < end_of(each) <= now_ms]
-
-    def append(self, message: Message) -> None:
-        """Add a message. One that arrives after newer ones is inserted by its id."""
-        self.size += len(message.wire)
-        messages = self._messages
-        if messages and message.id < messages[-1].id:
-            # A client that has the newer ones and asks for those that follow would miss it.
-            self.floor = max(self.floor, cursor_of(messages[-1].id))
-            insort(messages, message, key=_by_id)
-        else:
-            messages.append(message)
-
-    def remove(self, message: Message) -> None:
-        """Remove a message, which must be here."""
-        messages = self._messages
-        # Most leave from the front.
-        is_first = messages[0] is message
-        del messages[0 if is_first else bisect_left(messages, message.id, key=_by_id)]
-        self.size -= len(message.wire)
-
-
-def end_of(message: Message) -> int:
-    """Return when the message leaves its history, in ms since 1970; zero if never."""
-    life_ms = message.life_ms
-    return 0 if life_ms is None else message.id // NS_PER_MS + life_ms
 
 
 class Arrival:
@@ -139,11 +60,19 @@ class Histories:
 
     Args:
         start: The newest id before this process. Messages up to it may be missing.
+        stamp: Returns an id above all that were given.
     """
 
-    def __init__(self, limits: HistoryLimits, store: StorePort, start: int = 0) -> None:
+    def __init__(
+        self,
+        limits: HistoryLimits,
+        store: StorePort,
+        start: int = 0,
+        stamp: Callable[[], int] = int,
+    ) -> None:
         self.limits = limits
         self._store = store
+        self._stamp = stamp
         self._by_channel: dict[str, KeptMessages] = {}
         # The messages of all channels by id, oldest first, and their total size.
         self._messages: OrderedDict[int, Message] = OrderedDict()
@@ -208,9 +137,15 @@ class Histories:
 
     def append(self, message: Message, keeping: Keeping) -> None:
         """Add a message to its channel's history, and cut the history to its depth."""
-        kept = self._by_channel.get(message.channel)
-        if kept is None:
-            kept = self._begin(message.channel)
+        kept = self._kept(message.channel)
+        if message.is_late or kept.is_behind(message):
+            kept.note_late(message, self.newest)
+            # What clients are promised from now on is above what they had before it.
+            self.newest = max(self.newest, self._stamp())
+        self._enter(message, keeping)
+
+    def _enter(self, message: Message, keeping: Keeping) -> None:
+        kept = self._kept(message.channel)
         kept.append(message)
         self._messages[message.id] = message
         if keeping.account:
@@ -300,7 +235,7 @@ class Histories:
         keeping = Keeping(depth)
         for message in ordered:
             message.keeping = keeping
-            self.append(message, keeping)
+            self._enter(message, keeping)
 
     # Going on in another process
 
@@ -320,15 +255,23 @@ class Histories:
             self._missed_names.add(channel)
 
     def put_back(
-        self, channel: str, messages: Sequence[Message], floor: int, depth: HistoryDepth
+        self,
+        channel: str,
+        messages: Sequence[Message],
+        depth: HistoryDepth,
+        left: Mapping[str, Any],
     ) -> None:
-        """Restore the history of a channel, which is still empty, with all that it had."""
+        """Restore the history of a channel, which is still empty, with all that it had.
+
+        Args:
+            left: What `KeptMessages.left` returned.
+        """
         kept = self._begin(channel)
-        kept.floor = floor
+        kept.go_on(left)
         for message in sorted(messages, key=_by_id):
             account = "" if message.keeping is None else message.keeping.account
             message.keeping = Keeping(depth, account)
-            self.append(message, message.keeping)
+            self._enter(message, message.keeping)
 
     def lack(self, messages: Sequence[Message], floor: int) -> None:
         """Record that a channel that had these messages, and all after the floor, has none now."""
@@ -337,6 +280,10 @@ class Histories:
     def sort(self) -> None:
         """Let the oldest messages of all channels make room first again."""
         self._messages = OrderedDict(sorted(self._messages.items()))
+
+    def _kept(self, channel: str) -> KeptMessages:
+        kept = self._by_channel.get(channel)
+        return self._begin(channel) if kept is None else kept
 
     def _begin(self, channel: str) -> KeptMessages:
         kept = self._by_channel[channel] = KeptMessages(channel, self.floor)
@@ -366,7 +313,7 @@ class Histories:
         if not kept:
             # Empty histories must not stay in memory forever. The floor of all histories covers
             # theirs.
-            self.floor = max(self.floor, kept.floor)
+            self.floor = max([self.floor, kept.floor, *[each.until for each in kept.passed]])
             del self._by_channel[kept.channel]
             self._names.remove(kept.channel)
         for record in message.records or ():

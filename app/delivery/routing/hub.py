@@ -1,6 +1,6 @@
 """Routes messages from publishers into the queues of receivers."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from holdfast.delivery.basics.channels import SYSTEM, Channel
@@ -16,7 +16,8 @@ from holdfast.delivery.ports.ledger import Ledger
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.queues.features import QueueRecord
 from holdfast.delivery.queues.receivers import Receiver
-from holdfast.delivery.routing.histories import NS_PER_CURSOR, Histories, cursor_of
+from holdfast.delivery.routing.histories import Histories
+from holdfast.delivery.routing.kept_messages import NS_PER_CURSOR, cursor_of
 from holdfast.delivery.routing.publish_order import PublishOrder
 from holdfast.delivery.routing.publishes import Publish
 from holdfast.delivery.routing.routes import Routes
@@ -116,7 +117,7 @@ class Hub(Generic[R]):
         # The other shards of the deployment, if there are any, and how messages cross to them.
         self.others: OthersPort | None = None
         self.crossings: Crossings | None = None
-        self._publish_order: PublishOrder[R] = PublishOrder(self._show)
+        self.publish_order: PublishOrder[R] = PublishOrder(self._show)
         # Receivers that may have news, until `take_ready` takes them.
         self.ready: list[R] = []
         self._on_ready = on_ready
@@ -127,7 +128,7 @@ class Hub(Generic[R]):
         """Whether a publish may have to wait for the store."""
         return (
             self.durables > 0
-            or bool(self._publish_order.waiting)
+            or bool(self.publish_order.waiting)
             or self.keeps_history
             or self.has_work_queues
             or self.others is not None
@@ -136,15 +137,15 @@ class Hub(Generic[R]):
     @property
     def waits_for_store(self) -> bool:
         """Whether the store has not answered for some publish."""
-        return bool(self._publish_order.waiting)
+        return bool(self.publish_order.waiting)
 
     def is_coming(self, channel: str) -> bool:
         """Whether an accepted message of the channel is waiting for the store."""
-        return channel in self._publish_order.waiting
+        return channel in self.publish_order.waiting
 
     def newest(self, channel: str, now_ms: int) -> Message | None:
         """Return the newest message that the channel keeps, or will keep once it is stored."""
-        coming = self._publish_order.newest(channel)
+        coming = self.publish_order.newest(channel)
         if coming is not None:
             return coming.message
         kept = self.histories.get(channel)
@@ -155,7 +156,7 @@ class Hub(Generic[R]):
         self, message: Message, done: Callable[[PersistOutcome], None] | None
     ) -> PersistOutcome | None:
         """Return the outcome of the newest message; None if `done` will be called with it."""
-        coming = self._publish_order.newest(message.channel)
+        coming = self.publish_order.newest(message.channel)
         if coming is None:
             return PersistOutcome.KEPT
         if done is not None:
@@ -178,7 +179,7 @@ class Hub(Generic[R]):
         is_to_keep = message.keeping is not None and publish.persistent is True
         if self.crossings is not None and publish.is_subscribable:
             is_to_keep |= self.crossings.begin(message, publish.persistent)
-        if not (self.durables or self._publish_order.waiting or is_keyed or is_to_keep):
+        if not (self.durables or self.publish_order.waiting or is_keyed or is_to_keep):
             self._show(publish)
             return PersistOutcome.KEPT
         keys: Sequence[str] = ()
@@ -186,14 +187,14 @@ class Hub(Generic[R]):
             leave_out = publish.leave_out
             keys = [r.key for r in receivers if r.is_durable and r is not leave_out]
         if not (keys or is_keyed or is_to_keep):
-            return self._publish_order.enter(publish)
+            return self.publish_order.enter(publish)
         if not self.store.is_available:
             return PersistOutcome.REFUSED
         message.is_durable = bool(keys) or is_to_keep
         publish.kept = len(keys)
-        answered = self._publish_order.keep(publish)
+        answered = self.publish_order.keep(publish)
         if self.crossings is not None:
-            waiting = self._publish_order.messages(publish.channel.name)
+            waiting = self.publish_order.messages(publish.channel.name)
             answered = self.crossings.when_stored(message, waiting, answered)
         if message.keeping is not None and message.is_durable:
             # A message that is durable for its receivers is durable in its history too.
@@ -225,7 +226,7 @@ class Hub(Generic[R]):
             self.store.keep(message.initial(), publish.latecomers, _ignore)
         self._show_published(message, publish.receivers, publish.leave_out, publish.kept)
         if self.crossings is not None:
-            self.crossings.shown(message, is_early=self._publish_order.is_early)
+            self.crossings.shown(message, is_early=self.publish_order.is_early)
 
     def show_arrived(self, message: Message, receivers: Sequence[R], kept: int) -> None:
         """Deliver a message that another shard accepted. For `kept` receivers, it is stored."""
@@ -316,10 +317,6 @@ class Hub(Generic[R]):
             else:
                 self._give_with_records(message, (receiver,))
 
-    def waiting_for_store(self, patterns: Container[str]) -> list[Publish[R]]:
-        """Return the publishes to these channels' histories that wait for the store."""
-        return self._publish_order.coming_to_histories(patterns)
-
     def include(self, receiver: R, publish: Publish[R]) -> None:
         """Add a new subscriber to the receivers of a publish that waits for the store."""
         if receiver in publish.receivers or receiver is publish.leave_out:
@@ -336,8 +333,7 @@ class Hub(Generic[R]):
 
     def complete_before(self, newest: int) -> int:
         """Return the cursor up to which all messages were shown that have ids up to the newest."""
-        firsts = [waiting[0] for waiting in self._publish_order.waiting.values() if waiting]
-        before = [first.message.id - NS_PER_CURSOR for first in firsts]
+        before = [first.id - NS_PER_CURSOR for first in self.publish_order.firsts()]
         return cursor_of(min([newest, *before]))
 
     def replay(self, receiver: R, message: Message, letter: int) -> None:

@@ -1,7 +1,7 @@
 """Keeps a channel's messages in order while the store has not confirmed one of them."""
 
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -27,6 +27,8 @@ class PublishOrder(Generic[R]):
         self.waiting: dict[str, deque[Publish[R]]] = {}
         # Whether what is shown now has not waited for a message before it.
         self.is_early = False
+        # By channel, those whose outcome is UNKNOWN so far: the store may have them or not.
+        self._unknown: dict[str, list[Publish[R]]] = {}
 
     def enter(self, publish: Publish[R]) -> PersistOutcome | None:
         """Deliver an unstored message, now or after the messages that wait on its channel."""
@@ -49,13 +51,16 @@ class PublishOrder(Generic[R]):
 
     def coming_to_histories(self, patterns: Container[str]) -> list[Publish[R]]:
         """Return the publishes that wait to enter the histories of these channels."""
-        return [
-            publish
-            for name, waiting in self.waiting.items()
-            if any(pattern in patterns for pattern in lookups(name))
-            for publish in waiting
-            if publish.message.keeping is not None
-        ]
+        return _to_histories(self.waiting, patterns)
+
+    def unknown_to_histories(self, patterns: Container[str]) -> list[Publish[R]]:
+        """Return the publishes that may yet enter these histories, behind later ones."""
+        return _to_histories(self._unknown, patterns) if self._unknown else []
+
+    def firsts(self) -> list[Message]:
+        """Return, of each channel, the first message that waits or whose outcome is unknown."""
+        queues = [*self.waiting.values(), *self._unknown.values()]
+        return [queue[0].message for queue in queues if queue]
 
     def keep(self, publish: Publish[R]) -> Callable[[PersistOutcome], None]:
         """Add a message that waits for the store. Call the result with the store's answer.
@@ -68,6 +73,7 @@ class PublishOrder(Generic[R]):
 
     def _answered(self, publish: Publish[R], outcome: PersistOutcome) -> None:
         if publish.outcome is PersistOutcome.UNKNOWN:
+            self._forget(publish)
             if outcome is PersistOutcome.KEPT:
                 self._show_late(publish)
             if publish.step is not None:
@@ -75,6 +81,8 @@ class PublishOrder(Generic[R]):
             return
         publish.outcome = outcome
         channel = publish.channel.name
+        if outcome is PersistOutcome.UNKNOWN:
+            self._unknown.setdefault(channel, []).append(publish)
         waiting = self.waiting[channel]
         is_early = False
         while waiting and (known := waiting[0].outcome) is not None:
@@ -92,9 +100,31 @@ class PublishOrder(Generic[R]):
             # Callbacks may have published to this channel in the meantime.
             self.waiting.pop(channel, None)
 
+    def _forget(self, publish: Publish[R]) -> None:
+        """Forget a publish whose outcome is known now, or will never be."""
+        channel = publish.channel.name
+        unknown = self._unknown.get(channel)
+        if unknown is not None and publish in unknown:
+            unknown.remove(publish)
+            if not unknown:
+                del self._unknown[channel]
+
     def _show_late(self, publish: Publish[R]) -> None:
         """Deliver a message after later ones. Where those still wait, it goes first."""
         publish.message.is_late = True
         for receiver in publish.receivers:
             receiver.queue.is_mixed = True
         self._show(publish)
+
+
+def _to_histories(
+    by_channel: Mapping[str, Iterable[Publish[R]]], patterns: Container[str]
+) -> list[Publish[R]]:
+    """Return the publishes to the histories of these channels."""
+    return [
+        publish
+        for name, publishes in by_channel.items()
+        if any(pattern in patterns for pattern in lookups(name))
+        for publish in publishes
+        if publish.message.keeping is not None
+    ]

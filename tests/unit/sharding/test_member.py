@@ -176,7 +176,7 @@ def test_a_message_that_waits_for_the_store_holds_the_cursor_back() -> None:
     shard = world.shards[home]
     passed(world)
     shard.publisher.publish("/a", 1, ext={"delivery": {"key": "k"}})
-    [waiting] = shard.server.bayeux.state.hub._publish_order.messages("/a")
+    [waiting] = shard.server.bayeux.state.hub.publish_order.messages("/a")
     among = shard.server.bayeux.publishing.among
     assert among is not None
     assert among.complete_cursor() < waiting.id // 1000

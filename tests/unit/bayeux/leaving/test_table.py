@@ -19,7 +19,7 @@ from holdfast.delivery.queues.in_flight import InFlight
 from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.requests.request import Request
-from holdfast.delivery.routing.histories import KeptMessages
+from holdfast.delivery.routing.kept_messages import KeptMessages
 from holdfast.delivery.shared_queues.shared_queues import SharedQueue
 from tests.pages import ROOT
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from holdfast.delivery.basics.channels import Channels, covers
 from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.routing.histories import Histories, HistoryLimits, KeptMessages, cursor_of
+from holdfast.delivery.routing.histories import Histories, HistoryLimits
+from holdfast.delivery.routing.kept_messages import KeptMessages, cursor_of
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 US = 1000
@@ -122,13 +123,56 @@ def test_lifetimes_of_messages_that_left_are_forgotten(histories: Histories) -> 
     assert len(histories._ends) <= 70
 
 
-def test_a_late_message_takes_its_place_and_raises_the_floor(histories: Histories) -> None:
-    late = message(2)
-    for each in (message(1), message(3), late):
+def passed(histories: Histories, cursors: range) -> list[int]:
+    """The cursors that have passed a late message."""
+    return [each for each in cursors if kept(histories).passed_over(each) is not None]
+
+
+def late(number: int) -> Message:
+    found = message(number)
+    found.is_late = True
+    return found
+
+
+def test_a_late_message_takes_its_place_and_is_noted(histories: Histories) -> None:
+    coming = message(2)
+    for each in (message(1), message(4), coming, message(6)):
         put(histories, each, 10, MUCH)
-    assert numbers(kept(histories).newest(-1, 0)) == [1, 2, 3]
-    assert kept(histories).floor == 3
-    assert late in histories
+    assert numbers(kept(histories).newest(-1, 0)) == [1, 2, 4, 6]
+    assert coming in histories
+    assert kept(histories).floor == 0
+    assert passed(histories, range(8)) == [3, 4]
+
+
+def test_a_late_message_is_noted_although_it_leaves_at_once(histories: Histories) -> None:
+    for each in (message(3), late(2)):
+        put(histories, each, 1, MUCH)
+    assert numbers(kept(histories).newest(-1, 0)) == [3]
+    assert passed(histories, range(2, 5)) == [3]
+
+
+def test_a_late_message_is_noted_although_later_ones_have_left(histories: Histories) -> None:
+    put(histories, message(3, life_ms=1), 10, MUCH)
+    histories.forget_expired(10, 1)
+    put(histories, late(2), 10, MUCH)
+    assert passed(histories, range(2, 5)) == [3]
+    histories.erase("/a")
+    assert histories.floor == 3
+
+
+def test_a_history_notes_a_limited_number_of_late_messages(histories: Histories) -> None:
+    for number in range(10, 1000, 10):
+        put(histories, message(number), 1000, MUCH)
+        put(histories, late(number - 5), 1000, MUCH)
+    assert len(kept(histories).passed) == 8
+    missed = set(passed(histories, range(1000)))
+    assert {
+        number for each in range(10, 1000, 10) for number in range(each - 4, each + 1)
+    } <= missed
+    # The newest ones are still told apart.
+    assert not missed & {
+        number for each in range(940, 990, 10) for number in range(each + 1, each + 5)
+    }
 
 
 def test_erasing_a_history_removes_its_messages_and_raises_the_floor(histories: Histories) -> None:

@@ -1,0 +1,130 @@
+"""The history of one channel: its latest messages, and what clients may have passed over."""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.messages.message import Message
+
+NS_PER_CURSOR: Final = 1000
+# How many late messages one history notes separately.
+_MOST_PASSED: Final = 8
+_by_id = attrgetter("id")
+
+
+def cursor_of(id: int) -> int:
+    """Return the cursor of the message with this id.
+
+    It is in microseconds, because JavaScript reads larger numbers inexactly. No two messages of one
+    server have the same cursor.
+    """
+    return id // NS_PER_CURSOR
+
+
+class PassedOver(NamedTuple):
+    """A message that came late, as cursors: a client with a cursor between them may lack it.
+
+    A client at the first cursor has the message itself, and those before it will get it. Several
+    may be noted as one.
+    """
+
+    since: int
+    until: int
+
+
+class KeptMessages:
+    """The history of one channel: its latest messages, sorted by id."""
+
+    __slots__ = ("_messages", "channel", "floor", "passed", "size")
+
+    def __init__(self, channel: str, floor: int) -> None:
+        self.channel = channel
+        # All messages after this cursor are here, unless they have expired.
+        self.floor = floor
+        # Messages that came late, each after clients may have passed its place: see `PassedOver`.
+        self.passed: Sequence[PassedOver] = ()
+        self.size = 0
+        self._messages: list[Message] = []
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages)
+
+    @property
+    def oldest(self) -> Message:
+        """The oldest message. The history must not be empty."""
+        return self._messages[0]
+
+    def newest(self, count: int, now_ms: int) -> list[Message]:
+        """Return up to `count` of the newest messages, oldest first; all of them if negative."""
+        if not 0 <= count < len(self._messages):
+            return self._alive(self._messages, now_ms)
+        alive = (each for each in reversed(self._messages) if not 0 < end_of(each) <= now_ms)
+        found = list(islice(alive, count))
+        found.reverse()
+        return found
+
+    def since(self, cursor: int, now_ms: int) -> list[Message]:
+        """Return the messages after the cursor, oldest first."""
+        # The lowest id with a higher cursor.
+        place = bisect_left(self._messages, (cursor + 1) * NS_PER_CURSOR, key=_by_id)
+        return self._alive(self._messages[place:], now_ms)
+
+    def _alive(self, messages: list[Message], now_ms: int) -> list[Message]:
+        return [each for each in messages if not 0 < end_of(each) <= now_ms]
+
+    def is_behind(self, message: Message) -> bool:
+        """Return whether newer messages are here already."""
+        return bool(self._messages) and message.id < self._messages[-1].id
+
+    def append(self, message: Message) -> None:
+        """Add a message. One that arrives after newer ones is inserted by its id."""
+        self.size += len(message.wire)
+        if self.is_behind(message):
+            insort(self._messages, message, key=_by_id)
+        else:
+            self._messages.append(message)
+
+    def note_late(self, message: Message, newest: int) -> None:
+        """Note that a message came when clients may have had others up to the newest one."""
+        fresh = PassedOver(cursor_of(message.id), cursor_of(newest))
+        passed = [*[each for each in self.passed if each.until > self.floor], fresh]
+        if len(passed) > _MOST_PASSED:
+            first, second, *rest = sorted(passed)
+            passed = [PassedOver(first.since, max(first.until, second.until)), *rest]
+        self.passed = passed
+
+    def left(self) -> dict[str, Any]:
+        """Return what clients may lack, for another process."""
+        return {"floor": self.floor, "passed": [list(each) for each in self.passed]}
+
+    def go_on(self, left: Mapping[str, Any]) -> None:
+        """Continue as `left` by an earlier process."""
+        self.floor = left["floor"]
+        self.passed = [PassedOver(*each) for each in left["passed"]]
+
+    def passed_over(self, cursor: int) -> "PassedOver | None":
+        """Return what a client at this cursor may lack that came later; None if it has all."""
+        for each in self.passed:
+            if each.since < cursor <= each.until:
+                return each
+        return None
+
+    def remove(self, message: Message) -> None:
+        """Remove a message, which must be here."""
+        messages = self._messages
+        # Most leave from the front.
+        is_first = messages[0] is message
+        del messages[0 if is_first else bisect_left(messages, message.id, key=_by_id)]
+        self.size -= len(message.wire)
+
+
+def end_of(message: Message) -> int:
+    """Return when the message leaves its history, in ms since 1970; zero if never."""
+    life_ms = message.life_ms
+    return 0 if life_ms is None else message.id // NS_PER_MS + life_ms
