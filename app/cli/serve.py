@@ -43,6 +43,8 @@ _FORMS = {
     "namespace": _NAME,
     "node": _NAME,
 }
+# Settings that the supervisor goes by.
+_OF_SUPERVISOR = ("restart_timeout", "frozen_timeout", "silent_timeout")
 _DEFAULT_FILE = Path("holdfast.toml")
 # In bytes. The C library keeps up to twice as much free memory.
 _LARGEST_FREED = 4 * 1024 * 1024
@@ -199,9 +201,9 @@ async def _serve_in(
     async with running(found, supervisor, placement) as server:
         welcome = partial(_welcome, found, server.url, token if is_first_start else None)
         supervisor.welcome = welcome
-        timeout_s = found.restart_timeout / 1000
+        limits = {name: getattr(found, name) / 1000 for name in _OF_SUPERVISOR}
         # A script that waits for the welcome may ask for a restart at once.
-        supervisor.ready(url=server.url, restart_timeout_s=timeout_s)
+        supervisor.ready(url=server.url, limits=limits)
         if supervisor.is_first and placement.is_alone:
             welcome()
         asked = asyncio.create_task(do_as_asked(supervisor, server))

@@ -132,7 +132,7 @@ class Supervised:
         except PeerGone:
             self._heard.put_nowait(None)
 
-    def ready(self, *, url: str, restart_timeout_s: float) -> None:
+    def ready(self, *, url: str, limits: "Mapping[str, float]") -> None:
         """Tell the supervisor that this server serves, and what it keeps for later ones.
 
         Raises `CannotStart`.
@@ -140,7 +140,7 @@ class Supervised:
         if len(self._kept) >= MOST_DESCRIPTORS:
             # A successor gets one more.
             raise CannotStart(f"host: {len(self._kept)} sockets are more than can be handed over")
-        about = {"url": url, "restart_timeout": restart_timeout_s, "names": [*self._kept]}
+        about = {"url": url, **limits, "names": [*self._kept]}
         self.say(Say.READY, *self._kept.values(), **about)
         self.close_kept()
 

@@ -81,6 +81,14 @@ class ServerSettings(Section):
         description="Time within which a restarted server must be ready. After it, the former one "
         "goes on.",
     )
+    frozen_timeout: TimeLimit = Field(
+        5_000,
+        description="Time after which the supervisor kills a silent server that does not run: it "
+        "is stopped, waits for a disk, or hangs. Linux only.",
+    )
+    silent_timeout: TimeLimit = Field(
+        60_000, description="Time after which the supervisor kills any other silent server."
+    )
     request_timeout: TimeLimit = Field(
         30_000,
         description="Time within which a request or WebSocket message must arrive completely. "

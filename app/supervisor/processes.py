@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from holdfast.supervisor.control import Channel, Do, Parcel, Say
-from holdfast.supervisor.system import System
+from holdfast.supervisor.system import Signs, System
 
 
 class Process:
@@ -24,6 +24,11 @@ class Process:
     is_lost = False
     # Seconds since it last said that it is alive, in which the supervisor ran; none before.
     silent_s: float | None = None
+    # What its last sign was and when; and for how long, in how many signs, it has not run.
+    signs: Signs | None = None
+    felt_at = 0.0
+    still_s = 0.0
+    still_signs = 0
     # Whether clients wait for it: it opens, leaves, is about to end, or has said nothing since it
     # was ready.
     is_awaited = False
@@ -72,7 +77,12 @@ class Process:
     def note_alive(self) -> None:
         """Note that it has just said so."""
         self.silent_s = 0.0
+        self.note_running()
         self.is_awaited = self.is_awaited and self.said not in (Say.READY, Say.WAITING)
+
+    def note_running(self) -> None:
+        """Note that it may have run."""
+        self.still_s, self.still_signs = 0.0, 0
 
     def signal(self, number: int) -> None:
         if self.pid and self.code is None:

@@ -1,7 +1,9 @@
 """The supervisor: it starts servers, keeps their descriptors, and starts others when they end."""
 
 import signal
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from holdfast.supervisor.control import (
     CONTROL,
@@ -20,14 +22,9 @@ from holdfast.supervisor.processes import Process
 from holdfast.supervisor.requests import Request, request_of
 from holdfast.supervisor.system import System
 from holdfast.supervisor.systemd import Systemd, given_sockets
+from holdfast.supervisor.watching import Watch
 
 TICK_S = 1.0
-# A server that says nothing for so long is logged, and systemd's watchdog is fed no more.
-SILENT_S = 10.0
-# And then killed: a long collection of garbage, or a busy disk, is over by then.
-KILLED_AFTER_S = 60.0
-# If clients wait for what it does in a hand-over.
-AWAITED_S = 5.0
 # What is waited for.
 _TOLD = {
     Say.LISTENING,
@@ -67,7 +64,7 @@ class Supervisor:
         # All that live, importers and servers.
         self.processes: list[Process] = []
         self.systemd = Systemd()
-        self._ticked = system.now()
+        self.watch = Watch(system, TICK_S)
         self._has_terminal = system.has_terminal()
         system.adopt_orphans()
         system.hear_signals()
@@ -195,7 +192,7 @@ class Supervisor:
     def adopt(self, place: Place, server: Process) -> None:
         """Have a server that is ready be the one that serves, and keep what it keeps."""
         self._settle_in(place, server)
-        self.restart_timeout_s = server.told.get("restart_timeout", self.restart_timeout_s)
+        self.take_limits(server.told)
         self.let_serve()
         if not all(each.is_serving for each in self.places):
             return
@@ -231,6 +228,22 @@ class Supervisor:
             if place.is_open and place.living is not None and place.living is not but:
                 log("error", f"{place.living.name} ends, because {but.name} has lost its store")
                 place.living.signal(signal.SIGTERM)
+
+    def take_limits(self, told: Mapping[str, Any]) -> None:
+        """Go by the settings of a server, as far as it has told them."""
+        watch = self.watch
+        self.restart_timeout_s = told.get("restart_timeout", self.restart_timeout_s)
+        watch.frozen_s = told.get("frozen_timeout", watch.frozen_s)
+        watch.killed_after_s = told.get("silent_timeout", watch.killed_after_s)
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        """What `take_limits` gets, in seconds."""
+        return {
+            "restart_timeout": self.restart_timeout_s,
+            "frozen_timeout": self.watch.frozen_s,
+            "silent_timeout": self.watch.killed_after_s,
+        }
 
     def _keep(self, place: Place, server: Process) -> None:
         """Keep what a server gave, if it did, in place of what earlier ones of this place gave."""
@@ -391,28 +404,9 @@ class Supervisor:
 
     def _watch(self) -> None:
         """Kill what is silent for too long; feed systemd's watchdog as long as all is well."""
-        now = self.system.now()
-        # While the machine, or this process, was suspended, no server could say anything.
-        passed_s = min(now - self._ticked, 2 * TICK_S)
-        self._ticked = now
-        for each in self.processes:
-            if each.silent_s is not None:
-                self._bear(each, passed_s)
-        servers = [place.server for place in self.places]
-        if all(each is None or (each.silent_s or 0.0) <= SILENT_S for each in servers):
-            self.systemd.feed(now)
-
-    def _bear(self, process: Process, passed_s: float) -> None:
-        before_s = process.silent_s or 0.0
-        process.silent_s = before_s + passed_s
-        limit_s = AWAITED_S if process.is_awaited else KILLED_AFTER_S
-        said_nothing = f"{process.name} has said nothing for"
-        if process.silent_s > limit_s:
-            log("error", f"{said_nothing} {limit_s:.0f} s: it is killed")
-            process.signal(signal.SIGKILL)
-            process.silent_s = None
-        elif before_s <= SILENT_S < process.silent_s:
-            log("error", f"{said_nothing} {SILENT_S:.0f} s")
+        self.watch.look(self.processes)
+        if self.watch.hears(place.server for place in self.places):
+            self.systemd.feed(self.system.now())
 
     # Signals
 

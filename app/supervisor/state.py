@@ -34,7 +34,7 @@ def _run_new_code(supervisor: Supervisor) -> None:
     left = {
         "processes": processes,
         "kept": [each.kept for each in places],
-        "restart_timeout": supervisor.restart_timeout_s,
+        **supervisor.limits,
         "links": supervisor.links,
         "has_served": supervisor.has_served,
         # Earlier programs have no servers that wait.
@@ -52,7 +52,8 @@ def resume(supervisor: Supervisor, text: str) -> None:
     """Go on where the program before this one has left off."""
     left, system = json.loads(text), supervisor.system
     supervisor.has_served, supervisor.has_started = left.get("has_served", True), True
-    supervisor.restart_timeout_s, supervisor.links = left["restart_timeout"], left["links"]
+    supervisor.take_limits(left)
+    supervisor.links = left["links"]
     supervisor.places = [Place(number, kept, system) for number, kept in enumerate(left["kept"])]
     for each in _kept_of(supervisor.places):
         system.keep_to_itself(each)

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib import import_module
 from selectors import EVENT_READ, DefaultSelector
 from types import FrameType
-from typing import NoReturn, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 from holdfast.supervisor.control import STATE_VARIABLE, VARIABLE, Channel, channel_pair
 from holdfast.supervisor.systemd import OF_SYSTEMD
@@ -24,6 +24,18 @@ _OURS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 # A server must not lose it before it has a handler.
 _STOP = (signal.SIGTERM,)
 _SET_CHILD_SUBREAPER = 36  # of prctl(2)
+# How many fields of /proc/PID/stat are needed, behind the name of the program.
+_OF_STAT = 13
+
+
+class Signs(NamedTuple):
+    """What shows whether a process runs."""
+
+    # Whether it runs, or would if a processor were free.
+    is_runnable: bool
+    # The processor time that it has used, of all its threads and of the first, in the system's
+    # units.
+    used: tuple[int, int]
 
 
 class System(Protocol):
@@ -77,6 +89,10 @@ class System(Protocol):
 
     def signal(self, pid: int, number: int) -> None:
         """Send a signal, if there is such a process."""
+        ...
+
+    def signs(self, pid: int) -> Signs | None:
+        """Return signs of a process; None where the system has none, as macOS has."""
         ...
 
     def adopt_orphans(self) -> None:
@@ -223,6 +239,16 @@ class RealSystem:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
 
+    def signs(self, pid: int) -> Signs | None:
+        # The name of the program, before that, may have blanks and parentheses.
+        fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        # Not all systems have it. It counts nanoseconds, not hundredths.
+        finest = _read(f"/proc/{pid}/schedstat").split()[:1]
+        if len(fields) < _OF_STAT:
+            return None
+        used, of_first = fields[11:13], [*finest, b"0"][0]
+        return Signs(fields[0] == b"R", (sum(map(int, used)), int(of_first)))
+
     def adopt_orphans(self) -> None:
         if sys.platform == "linux":
             import ctypes
@@ -269,6 +295,12 @@ class RealSystem:
 
     def keep_to_itself(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
+
+
+def _read(path: str) -> bytes:
+    with suppress(OSError), open(path, "rb") as file:
+        return file.read()
+    return b""
 
 
 def _nothing() -> None:

@@ -20,6 +20,9 @@ FROZEN = 1
 # How long a durable subscription may take meanwhile: a lease must stand for 3 s.
 AGREED_S = 4.0
 SUBSCRIBERS = 5
+# How long a worker may be frozen: 5 s, and the supervisor looks once a second.
+KILLED_S = 12.0
+NOT_KILLED = "--frozen-timeout", "600000"
 
 
 async def shard_of(person: Person) -> int:
@@ -84,7 +87,7 @@ async def test_whoever_is_frozen_durable_subscriptions_elsewhere_are_answered_an
 ) -> None:
     first = ports_in_a_row(3)
     async with (
-        deployed(tmp_path, 3, "--own-port", str(first)) as deployment,
+        deployed(tmp_path, 3, "--own-port", str(first), *NOT_KILLED) as deployment,
         named(first, "reader", [0, 2] * SUBSCRIBERS) as people,
         named(first, "writer", [FROZEN]) as [writer],
     ):
@@ -105,3 +108,22 @@ async def test_whoever_is_frozen_durable_subscriptions_elsewhere_are_answered_an
                 os.kill(each, signal.SIGKILL)
             assert [await hear(each, room) for each in readers] == [[n]] * SUBSCRIBERS
             await until(lambda: len(deployment.workers()) == 3)
+
+
+async def test_a_worker_that_does_not_run_is_killed_and_its_sessions_go_on(tmp_path: Path) -> None:
+    first = ports_in_a_row(3)
+    async with (
+        deployed(tmp_path, 3, "--own-port", str(first)) as deployment,
+        named(first, "reader", [FROZEN]) as [reader],
+        named(first, "writer", [0]) as [writer],
+    ):
+        assert (await reader.reply("/meta/subscribe", subscription="/room"))["successful"]
+        frozen, began = frozen_worker(deployment), time.monotonic()
+        os.kill(frozen, signal.SIGSTOP)
+        await until(lambda: frozen not in deployment.workers())
+        took_s = time.monotonic() - began
+        assert took_s < KILLED_S, f"{took_s:.1f} s"
+        assert "the server of shard 1 has not run for 5 s: it is killed" in deployment.errors()
+        assert (await writer.reply("/room", data=1))["successful"]
+        assert await hear(reader, "/room") == [1]
+        await until(lambda: len(deployment.workers()) == 3)

@@ -110,7 +110,7 @@ async def test_a_frozen_worker_is_silent_and_others_say_how_far_it_is_behind(
     tmp_path: Path,
 ) -> None:
     async with (
-        deployed(tmp_path, 3) as deployment,
+        deployed(tmp_path, 3, "--frozen-timeout", "600000") as deployment,
         traffic(deployment) as flowing,
         aiohttp.ClientSession(deployment.url) as http,
     ):

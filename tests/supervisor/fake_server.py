@@ -231,6 +231,11 @@ class FakeServer:
             return
         with client:
             client.send(json.dumps({"pid": os.getpid(), "code": CODE}).encode())
+        plan = read_plan()
+        time.sleep(plan.get("hangs_s", 0.0))
+        until = time.monotonic() + plan.get("computes_s", 0.0)
+        while time.monotonic() < until:
+            pass
 
 
 def note(text: str) -> None:

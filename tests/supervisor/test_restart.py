@@ -175,11 +175,11 @@ def test_an_old_server_that_cannot_leave_goes_on_by_itself(stage: Stage) -> None
     assert stage.stop() == 0
 
 
-SOON_KILLED = {"AWAITED_S": 2.0, "TICK_S": 0.1}
+SOON_KILLED = {"watching": {"AWAITED_S": 2.0}, "running": {"TICK_S": 0.1}}
 
 
 def test_a_new_server_that_freezes_while_clients_wait_is_killed(stage: Stage) -> None:
-    stage.constants(running=SOON_KILLED)
+    stage.constants(**SOON_KILLED)
     stage.start_and_wait()
     first = stage.who()
     stage.plan(code="broken", ready="freeze")
@@ -195,7 +195,7 @@ def test_a_new_server_that_freezes_while_clients_wait_is_killed(stage: Stage) ->
 def test_a_new_server_that_freezes_as_soon_as_it_is_ready_is_soon_followed_by_another(
     stage: Stage,
 ) -> None:
-    stage.constants(running=SOON_KILLED)
+    stage.constants(**SOON_KILLED)
     stage.start_and_wait()
     stage.plan(code="second", silent=True)
     assert stage.restart()[-1] == {"done": True}
@@ -211,7 +211,7 @@ def test_a_new_server_that_freezes_as_soon_as_it_is_ready_is_soon_followed_by_an
 def test_an_old_server_that_freezes_while_clients_wait_is_followed_by_another_of_its_code(
     stage: Stage, leave: str, back: str
 ) -> None:
-    stage.constants(running=SOON_KILLED)
+    stage.constants(**SOON_KILLED)
     stage.plan(code="old", leave=leave, back=back)
     stage.start_and_wait()
     first = stage.who()["pid"]
@@ -225,7 +225,7 @@ def test_an_old_server_that_freezes_while_clients_wait_is_followed_by_another_of
 
 
 def test_a_new_server_may_freeze_for_long_while_no_client_waits(stage: Stage) -> None:
-    stage.constants(running=SOON_KILLED)
+    stage.constants(**SOON_KILLED)
     stage.start_and_wait()
     stage.plan(prepared="freeze")
     assert "in time" in stage.restart(timeout=HANGING_S)[-1]["failed"]
@@ -413,7 +413,7 @@ def test_a_stop_during_a_restart_stops_the_old_server_in_order(stage: Stage) -> 
 
 def test_a_former_server_that_freezes_is_killed(stage: Stage) -> None:
     stage.plan(go="freeze")
-    stage.constants(running=SOON_KILLED)
+    stage.constants(**SOON_KILLED)
     stage.start_and_wait()
     first = stage.who()["pid"]
     stage.plan()

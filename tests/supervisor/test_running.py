@@ -297,20 +297,60 @@ def test_a_stop_just_after_the_server_is_forked_ends_it(stage: Stage) -> None:
 
 
 def test_a_server_that_is_silent_is_logged_and_later_killed(stage: Stage) -> None:
-    stage.constants(running={"SILENT_S": 2.0, "KILLED_AFTER_S": 3.0, "TICK_S": 0.1})
+    stage.plan(told={"silent_timeout": 3.0})
+    stage.constants(running={"TICK_S": 0.1}, watching={"SILENT_S": 2.0})
     stage.start_and_wait()
     server = stage.who()["pid"]
     time.sleep(2.2)
     assert stage.log() == ""
-    os.kill(server, signal.SIGSTOP)
+    stage.plan(computes_s=60.0)
+    stage.who()
     until(lambda: "has said nothing for 2 s" in stage.log())
     until(lambda: server not in stage.family())
+    stage.plan()
     assert stage.who()["pid"] != server
     assert stage.log().count("nothing for 3 s: it is killed") == 1
 
 
+def test_a_server_that_does_not_run_is_killed_sooner(stage: Stage) -> None:
+    stage.plan(told={"frozen_timeout": 2.0})
+    stage.constants(running={"TICK_S": 0.1})
+    stage.start_and_wait()
+    server = stage.who()["pid"]
+    os.kill(server, signal.SIGSTOP)
+    assert stage.who()["pid"] != server
+    assert stage.log().count("the server has not run for 2 s: it is killed") == 1
+
+
+def test_a_server_that_hangs_without_using_the_processor_is_killed_as_soon(stage: Stage) -> None:
+    stage.plan(told={"frozen_timeout": 2.0})
+    stage.constants(running={"TICK_S": 0.1})
+    stage.start_and_wait()
+    server = stage.who()["pid"]
+    stage.plan(hangs_s=60.0)
+    stage.who()
+    until(lambda: server not in stage.family())
+    stage.plan()
+    assert stage.who()["pid"] != server
+    assert "the server has not run for 2 s: it is killed" in stage.log()
+
+
+def test_a_server_that_was_stopped_for_a_moment_lives(stage: Stage) -> None:
+    stage.plan(told={"frozen_timeout": 4.0})
+    stage.constants(running={"TICK_S": 0.1})
+    stage.start_and_wait()
+    server = stage.who()["pid"]
+    for _ in range(3):
+        os.kill(server, signal.SIGSTOP)
+        time.sleep(2.0)
+        os.kill(server, signal.SIGCONT)
+        stage.who()
+    assert stage.who()["pid"] == server
+    assert stage.log() == ""
+
+
 def test_a_supervisor_that_was_stopped_itself_does_not_blame_the_server(stage: Stage) -> None:
-    stage.constants(running={"SILENT_S": 3.0, "TICK_S": 0.2})
+    stage.constants(running={"TICK_S": 0.2}, watching={"SILENT_S": 3.0})
     pid = stage.start_and_wait()
     server = stage.who()["pid"]
     for each in (pid, server):

@@ -113,7 +113,7 @@ def test_a_restart_may_fail_for_a_reason_of_any_text(stage: Stage, notified: Not
 
 def test_the_watchdog_is_fed_while_the_server_is_heard(stage: Stage, notified: Notified) -> None:
     stage.environment["WATCHDOG_USEC"] = "400000"
-    stage.constants(running={"SILENT_S": 2.0, "TICK_S": 0.1})
+    stage.constants(running={"TICK_S": 0.1}, watching={"SILENT_S": 2.0})
     stage.start_and_wait()
     server = stage.who()["pid"]
     notified.until("READY")

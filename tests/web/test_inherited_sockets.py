@@ -145,7 +145,7 @@ async def test_a_server_keeps_no_more_sockets_than_a_successor_can_get() -> None
         server = Supervised(theirs)
         for place in range(MOST_DESCRIPTORS - 1):
             server.keep(f"main.{place}", 0)
-        server.ready(url="http://here", restart_timeout_s=60.0)
+        server.ready(url="http://here", limits={"restart_timeout": 60.0})
         parcel = ours.receive()
         assert parcel is not None
         assert len(parcel.descriptors) == MOST_DESCRIPTORS - 1
@@ -153,5 +153,5 @@ async def test_a_server_keeps_no_more_sockets_than_a_successor_can_get() -> None
         for place in range(MOST_DESCRIPTORS):
             server.keep(f"main.{place}", 0)
         with pytest.raises(CannotStart, match="more than can be handed over"):
-            server.ready(url="http://here", restart_timeout_s=60.0)
+            server.ready(url="http://here", limits={"restart_timeout": 60.0})
         server.close_kept()
