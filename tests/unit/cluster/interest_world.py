@@ -7,6 +7,7 @@ accepts on that channel is known there to have a durable receiver.
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from holdfast.cluster.agreement import Agreements, Stated
 from holdfast.cluster.facts import OthersInterest, OwnInterest
@@ -31,6 +32,7 @@ class Store:
     epoch: str = ""
     lease: int = 0
     is_readable: bool = True
+    takes_raises: bool = True
 
     @property
     def end(self) -> Place:
@@ -187,10 +189,13 @@ class World:
         self.stores = {number: Store() for number in range(count)}
         self.subscribed: dict[int, set[str]] = {number: set() for number in self.stores}
         self.answered: dict[int, set[str]] = {number: set() for number in self.stores}
-        self.processes = {number: Process(self, number) for number in self.stores}
+        self.processes = {number: self.make(number) for number in self.stores}
         for process in self.processes.values():
             process.open()
             process.steps.pop(0)
+
+    def make(self, number: int) -> Process:
+        return Process(self, number)
 
     def opening_steps(self, process: Process) -> list[Callable[[], None]]:
         def read(other: int) -> Callable[[], None]:
@@ -219,22 +224,32 @@ class World:
         if process.is_frozen:
             process.is_frozen = self.random.random() > 0.02
             return
-        ordinary = [process.step, process.subscribe, process.answer, process.hear]
-        ordinary += [process.read, process.read, process.publish, process.publish]
-        self.random.choice([*ordinary, process.unsubscribe])()
+        self.random.choice(self.ordinary(process))()
+
+    def ordinary(self, process: Process) -> list[Callable[[], None]]:
+        """What a process does next, one of these."""
+        found = [process.step, process.subscribe, process.answer, process.hear]
+        found += [process.read, process.read, process.publish, process.publish]
+        return [*found, process.unsubscribe]
 
     def _fail(self, process: Process) -> None:
-        fault = self.random.choice(["kill", "freeze", "freeze", "unreadable", "readable"])
-        if fault == "kill":
-            self.replace(process.number)
-        elif fault == "freeze":
+        self.random.choice(self.faults(process))()
+
+    def faults(self, process: Process) -> list[Callable[[], None]]:
+        """What fails, or works again, one of these."""
+
+        def freeze() -> None:
             process.is_frozen = True
-        else:
-            process.store.is_readable = fault == "readable"
+
+        def be_readable(is_so: bool) -> Callable[[], None]:
+            return lambda: setattr(process.store, "is_readable", is_so)
+
+        kill = partial(self.replace, process.number)
+        return [kill, freeze, freeze, be_readable(False), be_readable(True)]
 
     def replace(self, number: int) -> None:
         """Start another process. What the one before it had not answered is unknown."""
-        self.processes[number] = Process(self, number)
+        self.processes[number] = self.make(number)
         kept = {name.removeprefix("durable ") for name in self.stores[number].facts}
         self.subscribed[number] = kept
         self.answered[number] &= kept

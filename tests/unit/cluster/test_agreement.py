@@ -9,6 +9,7 @@ from holdfast.cluster.facts import OthersInterest, OwnInterest
 from holdfast.cluster.frames import Facts
 from holdfast.cluster.places import Place
 from holdfast.sharding.own_interest import DurableInterest
+from tests.unit.cluster.embedded_world import Embedded, EmbeddedWorld
 from tests.unit.cluster.interest_world import Process, World
 
 FACT = {"durable /a": "1"}
@@ -280,10 +281,13 @@ SEEDS = 60
 
 
 @pytest.mark.slow
-def test_no_publish_misses_a_durable_subscription_that_was_answered_whatever_fails() -> None:
+@pytest.mark.parametrize("kind", [World, EmbeddedWorld])
+def test_no_publish_misses_a_durable_subscription_that_was_answered_whatever_fails(
+    kind: type[World],
+) -> None:
     agreed = refused = 0
     for seed in range(SEEDS):
-        world = World(seed)
+        world = kind(seed)
         world.run()
         agreed += world.agreed
         refused += world.refused
@@ -328,8 +332,23 @@ class SpeaksAtOnce(World):
         return []
 
 
+class NeverDoubts(EmbeddedWorld):
+    """A process that may have been left out goes by what it knows."""
+
+    def check(self, process: Embedded) -> None: ...
+
+
+class DeafToLife(EmbeddedWorld):
+    """Who says on a link that it lives is left out all the same."""
+
+    def hear_life(self, process: Embedded, other: int) -> None: ...
+
+
+BROKEN = [AnsweredAtOnce, FactsBeforeOpening, SpeaksAtOnce, NeverDoubts, DeafToLife]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("broken", [AnsweredAtOnce, FactsBeforeOpening, SpeaksAtOnce])
+@pytest.mark.parametrize("broken", BROKEN)
 def test_broken_orders_are_found(broken: type[World]) -> None:
     check_found(broken)
 
