@@ -60,6 +60,8 @@ class Running:
         self._freezes = 0
         # How much longer than usual each callback takes, in seconds.
         self.slowness_s = 0.0
+        # The processor time that it has used.
+        self.worked_s = 0.0
         # Called when it has ended, in whichever way.
         self.on_ended: Callable[[], None] = _nothing
 
@@ -89,6 +91,7 @@ class Running:
     def _took(self) -> float:
         took_s = _STEP_S * self.world.random.random() + self.slowness_s
         self.clocks.worked_s += took_s
+        self.worked_s += took_s
         return took_s
 
     def freeze(self) -> None:

@@ -8,6 +8,7 @@ from math import inf
 from typing import NoReturn, Protocol
 
 from holdfast.supervisor.control import Channel
+from holdfast.supervisor.system import Signs
 from tests.simulation.clocks import Clocks
 from tests.simulation.environment import inside
 from tests.simulation.holdings import Handle, SimChannel, pair
@@ -233,6 +234,12 @@ class SimSystem:
     def signal(self, pid: int, number: int) -> None:
         if (process := self._family.process(pid)) is not None:
             process.take_signal(number)
+
+    def signs(self, pid: int) -> Signs | None:
+        process = self._family.process(pid)
+        if process is None:
+            return None
+        return Signs(is_runnable=process.can_run, used=(0, round(process.worked_s * 1e9)))
 
     def adopt_orphans(self) -> None:
         self._process.adopts = True
