@@ -228,7 +228,7 @@ class Forwarding:
 
         def is_settled() -> bool:
             is_answered = server is None or server.is_settled
-            return is_answered and all(far.is_settled for far in shards)
+            return is_answered and all(far.is_answered for far in shards)
 
         await _wait(_SETTLING_S, is_settled)
         for far in shards:

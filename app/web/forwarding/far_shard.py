@@ -277,6 +277,11 @@ class FarShard:
             self.is_settled = False
             self._link.send(pack(Kind.SETTLE, 0))
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether the home has answered everything: held connects, and what took it longer."""
+        return self.is_settled and not self._exchanges
+
     def give_up(self) -> None:
         """Refuse what the home has not answered. It may be handled all the same."""
         for forwarded in [*self._exchanges.values()]:

@@ -91,6 +91,19 @@ async def test_a_door_that_leaves_gets_answers_to_held_connects() -> None:
         assert session.held_connect is None
 
 
+async def test_a_door_that_leaves_waits_for_whatever_the_home_has_not_answered() -> None:
+    async with pair() as both:
+        client = await enter(both)
+        assert both.far.is_answered
+        assert await say(client, CONNECT) is None
+        # As what waits for the store, or until all shards know of a subscription.
+        assert both.far.is_settled
+        assert not both.far.is_answered
+        both.far.settle()
+        await both.settle(client)
+        assert both.far.is_answered
+
+
 async def test_a_door_that_leaves_gets_answers_on_sockets_and_then_no_pushes() -> None:
     async with pair() as both:
         client = both.connect()
