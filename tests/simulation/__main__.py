@@ -46,12 +46,11 @@ def main() -> int:
     if given.broken is None:
         return _play_all(given)
     # Imported late: the order of sets must be decided before anything is made.
-    from tests.simulation.broken import SHOWN_BY, SHOWN_TO, damaged
+    from tests.simulation.broken import SHOWN_BY, SHOWN_TO, WITH_SHARDS, damaged
     from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
-    from tests.simulation.broken_shards import BUILDS_OF_SHARDS
 
     given.divide |= given.broken in BUILDS_OF_DIVISIONS
-    given.shards |= given.broken in BUILDS_OF_SHARDS
+    given.shards |= given.broken in WITH_SHARDS
     given.faults = given.faults or SHOWN_BY.get(given.broken, "")
     given.groups = given.groups or SHOWN_TO.get(given.broken, "")
     with damaged(given.broken):

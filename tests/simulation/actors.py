@@ -27,8 +27,8 @@ _CRASHES, _ACKS_AGAIN = 0.02, 0.5
 # How often a named receiver subscribes to one more channel, to how many at most, how many of those
 # get messages, and how often.
 _CURIOSITY, _MOST_OWN, _NEW_CHANNELS, _TO_NEW = 0.1, 20, 3, 0.4
-# How often a message without a session is durable.
-_DURABLE = 0.2
+# How often messages without a session are durable, and how many are published in one request.
+_DURABLE, _AT_ONCE = 0.2, (1, 1, 1, 2, 5)
 # How often a publisher that makes topics does so.
 _MAKES = 0.3
 # How often a message goes to one receiver without a channel.
@@ -171,33 +171,51 @@ class Poster:
         self._plan = plan
         self._oracle = oracle
         self._talker = Talker(plan.manners.doors, "/publish")
+        self._serial = 0
 
     async def run(self) -> None:
         """Publish until the plan is over."""
-        serial = 0
         while not self._plan.is_over:
-            serial += 1
-            await self._post(serial)
+            await self._post(random.choice(_AT_ONCE))
             await asyncio.sleep(self._plan.pause_s * 2 * random.random())
 
-    async def _post(self, serial: int) -> None:
-        key, channel = f"{self._name}-{serial}", random.choice(self._channels)
-        is_durable = random.random() < _DURABLE
-        self._oracle.publishes(
-            *(key, self._name, serial, channel), is_durable=is_durable, is_repeated=False
-        )
+    async def _post(self, count: int) -> None:
+        """Publish so many messages in one request."""
+        channel, is_durable = random.choice(self._channels), random.random() < _DURABLE
         delivery = {"persistent": is_durable, **self._options}
-        message = {"channel": channel, "data": {"key": key}, "ext": {"delivery": delivery}}
+        keys = [self._name_next(channel, is_durable=is_durable) for _ in range(count)]
+        messages: list[Message] = [
+            {"channel": channel, "data": {"key": key}, "ext": {"delivery": delivery}}
+            for key in keys
+        ]
         witness = self._plan.manners.witness
-        attempt = Attempt(self._name, "", channel, self._talker.door[0], witness.now())
+        attempts = [
+            Attempt(self._name, "", channel, self._talker.door[0], witness.now()) for _ in keys
+        ]
+        for attempt in attempts:
+            witness.begins(attempt)
         try:
-            found = await self._talker.ask([message], limit_s=self._plan.manners.answer_s)
-            reply = reply_to(channel, found)
-        except (Lost, Denied) as fault:
-            witness.failed(attempt, fault)
+            found = await self._talker.ask(messages, limit_s=self._plan.manners.answer_s)
+        except Lost as lost:
+            witness.failed(attempts[0], lost)
             self._talker.hang_up()
             return
-        self._oracle.accepted(key, str(reply["ext"]["delivery"]["id"]))
+        for key, attempt, answer in zip(keys, attempts, found, strict=True):
+            try:
+                reply = reply_to(channel, [answer])
+            except Denied as denied:
+                witness.failed(attempt, denied)
+            else:
+                self._oracle.accepted(key, str(reply["ext"]["delivery"]["id"]))
+
+    def _name_next(self, channel: str, *, is_durable: bool) -> str:
+        """Return the key of the next message, which is about to be published."""
+        self._serial += 1
+        key = f"{self._name}-{self._serial}"
+        self._oracle.publishes(
+            *(key, self._name, self._serial, channel), is_durable=is_durable, is_repeated=False
+        )
+        return key
 
 
 class Receiver:
@@ -247,6 +265,7 @@ class Receiver:
                 if self._is_named and random.random() < _CURIOSITY:
                     await self._subscribe_to_one_more()
                 if self._is_named and not self._plan.is_over and random.random() < _CRASHES:
+                    self._oracle.forgets(self.name, self._handed)
                     self._session.crash(acks_again=random.random() < _ACKS_AGAIN)
                 if random.random() < _NAP:
                     # Its messages wait, unlike those of others.

@@ -20,6 +20,7 @@ from holdfast.store.link import StoreLink
 from holdfast.store.store import Store
 from tests.simulation.breaking import Damage, nothing, replace, rewrite
 from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
+from tests.simulation.broken_promises import BUILDS_OF_PROMISES, acks_of_former_clients_count
 from tests.simulation.broken_shards import BUILDS_OF_SHARDS
 
 
@@ -27,7 +28,7 @@ from tests.simulation.broken_shards import BUILDS_OF_SHARDS
 def damaged(name: str) -> Iterator[None]:
     """Let every server that is started meanwhile be broken in this way."""
     with ExitStack() as stack:
-        {**BUILDS, **BUILDS_OF_SHARDS, **BUILDS_OF_DIVISIONS}[name](stack)
+        ALL_BUILDS[name](stack)
         yield
 
 
@@ -142,8 +143,12 @@ BUILDS: dict[str, Damage] = {
         keys_are_forgotten_at_a_restart,
         bodies_go_with_their_first_entry,
         what_returns_comes_reversed,
+        acks_of_former_clients_count,
     )
 }
+# Those that need several shards, and all.
+WITH_SHARDS = {**BUILDS_OF_SHARDS, **BUILDS_OF_PROMISES}
+ALL_BUILDS = {**BUILDS, **WITH_SHARDS, **BUILDS_OF_DIVISIONS}
 
 # Who notices others; where nothing is said, anybody does.
 SHOWN_TO: dict[str, str] = {
@@ -192,6 +197,10 @@ SHOWN_BY: dict[str, str] = {
     "readers_begin_with_the_newest_opening": "kill_server,freeze_server,part_from_store",
     "subscribers_do_not_wait_for_others": "hold_reading,kill_server,terminate_server",
     "what_the_store_refuses_counts_as_taken": "fill_store,fill_disk,crash_store_soon,kill_server",
+    "places_are_not_compared": "hold_reading,freeze_server_in_call,crash_store_soon,cut_connection",
+    "logs_are_trimmed_behind_the_fastest": "kill_server,freeze_server,part_from_store",
+    "restarts_forget_sessions_without_names": "restart",
+    "sessions_of_absent_shards_are_unknown": "freeze_server,kill_server,part_from_server",
     "a_broken_link_repeats_everything": "kill_server_in_call,part_from_server",
 }
 

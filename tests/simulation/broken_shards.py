@@ -207,7 +207,7 @@ def who_starts_does_not_ask_who_has_work(stack: ExitStack) -> None:
 
 def work_is_taken_behind_a_loss_of_contact(stack: ExitStack) -> None:
     """Although others may have got it meanwhile."""
-    replace(stack, borrowing, "_DOUBT_MS", inf)
+    replace(stack, borrowing, "_DOUBT_S", inf)
 
 
 def copies_are_counted_twice_if_a_restart_fails(stack: ExitStack) -> None:

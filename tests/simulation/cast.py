@@ -84,6 +84,11 @@ class Cast:
         self._erasures: Erasures | None = None
 
     @property
+    def has_groups(self) -> bool:
+        """Whether any group takes part."""
+        return bool(self._groups)
+
+    @property
     def channels(self) -> tuple[str, ...]:
         """The channels on which publishers publish for this cast."""
         return histories.CHANNELS if READS in self._groups else ()

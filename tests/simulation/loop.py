@@ -142,6 +142,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self._transports: list[SimTransport] = []
         # Called with everything that this process writes to a connection.
         self.on_write: Callable[[End, bytes], None] = _unobserved
+        # Called with everything that it reads.
+        self.on_read: Callable[[End, bytes], None] = _unobserved
         self._thread_id = 1
         self._handlers: dict[int, Callable[[], None]] = {}
         # Those that wait for a handler.
@@ -420,7 +422,7 @@ def _end(coroutine: Any) -> None:
 
 
 def _unobserved(_: End, __: bytes) -> None:
-    """Nobody looks at what is written."""
+    """Nobody looks at what is written or read."""
 
 
 def _ignore(_: asyncio.AbstractEventLoop, __: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
+from tests.simulation.judges.leases import Leases
 from tests.simulation.network import End
 from tests.simulation.process import Process
 
@@ -104,6 +105,7 @@ class Oracle:
         self.lost_contacts: list[tuple[float, float]] = []
         # Which servers were cut off from the store, and since when.
         self.cut_off: list[tuple[Process, float]] = []
+        self.leases = Leases(CLIENTS)
         # The processes that spoke, in the order in which they began, and faults of theirs.
         self._speakers: list[Process] = []
         self._interruptions: list[str] = []
@@ -112,6 +114,11 @@ class Oracle:
     def speaker(self) -> Process | None:
         """The server that speaks to clients."""
         return self._speakers[-1] if self._speakers else None
+
+    @property
+    def had_one_speaker(self) -> bool:
+        """Whether no other server has taken the place of one."""
+        return len(self._speakers) <= 1
 
     # What happens
 
@@ -186,12 +193,23 @@ class Oracle:
             elif (before := heard.came[id][-2]).server is server:
                 heard.repeated.append((before.key, before.at))
 
+    def forgets(self, receiver: str, ids: Sequence[str]) -> None:
+        """Note that a receiver crashes with these messages, which must come again."""
+        heard = self._heard[receiver] if ids else None
+        for id in ids:
+            if heard is not None and id not in heard.settled:
+                key = heard.came[id][-1].key
+                heard.ids[key] = [each for each in heard.ids[key] if each != id]
+                if not heard.ids[key]:
+                    del heard.ids[key]
+
     def hears(self, receiver: str) -> None:
         """Note that a connect was answered."""
         self._heard_at[receiver] = self.now()
 
     def spoke(self, process: Process, end: End, data: bytes) -> None:
         """Note what a server wrote to a client: nobody speaks once another one has spoken."""
+        self.leases.wrote(process, end, data)
         is_to_client = end.peer.name[0] == CLIENTS
         if (
             not self.has_one_speaker
@@ -222,6 +240,7 @@ class Oracle:
         """
         return [
             *self._interruptions,
+            *self.leases.violations,
             *self._lacking(),
             *self._unheard(since),
             *self._doubled(),

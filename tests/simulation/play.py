@@ -122,7 +122,10 @@ class Play:
             is_supervised=setting.is_supervised,
         )
         self._books = deployment.books
-        self.bench = Bench(*(lambda: world.now, deployment.home_of_id, deployment.stands_by))
+        self.bench = Bench(
+            *(lambda: world.now, deployment.home_of_id, deployment.stands_by, self.oracle.leases)
+        )
+        self.bench.has_groups = cast.has_groups
         self.oracle.may_overtake = self.bench.order.may_overtake
         self.stage = Stage(world, self.oracle, deployment, site, self.bench.excuses)
         self._division = Division(self.stage, deployment) if setting.divides else None
@@ -214,7 +217,11 @@ class Play:
             *self.oracle.violations(over_at),
             *self._cast.violations(over_at)[:_MOST_TOLD],
             *self._books.unsettled(),
-            *self.bench.violations(self.oracle.published, self._named)[:_MOST_TOLD],
+            *self.bench.violations(
+                *(self.oracle.published, self._named),
+                self.oracle.had_one_speaker,
+                [each.process for each in self._deployment.places],
+            )[:_MOST_TOLD],
         ]
 
 

@@ -53,7 +53,7 @@ class Running:
         self.pid = world.next_pid()
         self.random = Random(world.random.getrandbits(64))
         self.life = Life.RUNNING
-        self.ended_at = inf
+        self.began_at, self.ended_at = world.now, inf
         # Its exit code, or the negative number of the signal that has ended it.
         self.code = 0
         # How often it must be thawed before it goes on.
@@ -169,6 +169,8 @@ class Process(Running):
         self.loop = SimLoop(world.network, host, self.monotonic, world.random.shuffle)
         self.loop.set_exception_handler(lambda _, context: self._fail(context))
         self.main: asyncio.Task[None]
+        # Returns the metrics of the server that it runs, once there are any.
+        self.metrics: Callable[[], str] | None = None
 
     def begin(self, main: Main) -> None:
         """Run this."""

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any, Protocol
 from unittest.mock import patch
 
-from holdfast.compose import forwarding, gates, listening, running, shard_origin, sharding
+from holdfast.compose import (
+    forwarding,
+    gates,
+    listeners,
+    listening,
+    running,
+    shard_origin,
+    sharding,
+)
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.joint_administration import JointAdministration
@@ -23,6 +31,7 @@ from holdfast.supervisor.control import LINK
 from holdfast.web import ticker
 from holdfast.web.giving import giver, taker, under_way
 from holdfast.web.joint.metrics_page import JointMetrics
+from holdfast.web.metric_families import MetricFamilies
 from holdfast.web.metrics import Metrics
 from tests.simulation.descriptors import Descriptors, Sockets, bound
 from tests.simulation.environment import running_process
@@ -162,6 +171,7 @@ class Post:
         main = serving(self.settings, self._placement, succession, serve)
         process = self._world.start(self.name, main, machine=self._machine)
         process.loop.on_write = partial(self._oracle.spoke, process)
+        process.loop.on_read = partial(self._oracle.leases.read, process)
         return process
 
     def take_over(self, process: Process) -> None:
@@ -236,6 +246,7 @@ def adapted() -> Iterator[None]:
         patch.object(under_way, "os", Descriptors),
         patch.object(listening, "inherited", _inherited),
         patch.object(JointAdministration, "open", _own_metrics),
+        patch.object(listeners, "Metrics", _metrics),
         patch.object(ticker, "Collector", _NoCollector),
         patch.object(DataDirectory, "lock_name", property(name)),
         patch.object(gates, "lock_name_in", name_in),
@@ -255,6 +266,14 @@ def _store_of(shard: int, placement: Placement, settings: Settings) -> str:
 
 async def _url_of(its: tenure.Tenure, shard: int) -> str:
     return _store_of(shard, its.place(1), its._settings)
+
+
+def _metrics(*parts: Any) -> Metrics:
+    """Return the metrics of the process that runs now, and let others read them."""
+    process, found = running_process(), Metrics(*parts)
+    assert isinstance(process, Process)
+    process.metrics = lambda: MetricFamilies(*parts).of_server().decode()
+    return found
 
 
 async def _own_metrics(joint: JointAdministration, metrics: Metrics, *_: object) -> JointMetrics:

@@ -35,6 +35,7 @@ class Witness(Protocol):
     def begins(self, attempt: Attempt) -> None: ...
     def answered(self, attempt: Attempt, reply: Message) -> None: ...
     def failed(self, attempt: Attempt, fault: Lost | Denied) -> None: ...
+    def uses(self, place: tuple[str, int], client_id: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,8 @@ class Session:
                 self._heed(fault, talker, client_id)
             raise
         witness.answered(attempt, reply)
+        if talker.place is not None:
+            witness.uses(talker.place, str(reply.get("clientId", client_id)))
         return reply
 
     def _heed(self, denied: Denied, talker: Talker, client_id: str) -> None:

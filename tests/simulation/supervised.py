@@ -242,6 +242,7 @@ class Unit:
         self._adopt(parent, server)
         server.keep(channel)
         server.loop.on_write = partial(self._oracle.spoke, server)
+        server.loop.on_read = partial(self._oracle.leases.read, server)
         self.world.add(server)
         server.begin(self._main(SimChannel(channel)))
         return server

@@ -76,6 +76,11 @@ class Talker:
             self._tries = random.randrange(len(self._doors))
         return self._doors[self._tries % len(self._doors)]
 
+    @property
+    def place(self) -> tuple[str, int] | None:
+        """The client's end of the connection, if there is one."""
+        return None if self._writer is None else self._writer.get_extra_info("sockname")
+
     def beside(self) -> "Talker":
         """Return another connection of the same browser, or this one if it carries everything."""
         other = Talker(self._doors, self._path.decode())

@@ -26,6 +26,9 @@ class Scene:
     def settle(self) -> None:
         self.oracle.settled("joe", ["7"])
 
+    def lacks(self) -> list[str]:
+        return [each for each in self.oracle.violations(0.0) if each.startswith("S3")]
+
     def faults(self) -> list[str]:
         return [each for each in self.oracle.violations(0.0) if each.startswith("S4")]
 
@@ -63,3 +66,21 @@ def test_another_server_that_is_cut_off_excuses_nothing() -> None:
     scene.settle()
     scene.come()
     assert scene.faults() == ["S4: joe got a again"]
+
+
+def test_what_a_receiver_has_not_acknowledged_when_it_crashes_must_come_again() -> None:
+    scene = Scene()
+    scene.home, scene.now = None, 1.2
+    scene.oracle.subscribed("joe", "/a")
+    scene.now = 1.5
+    scene.oracle.publishes("b", "ann", 2, "/a", is_durable=True, is_repeated=True)
+    scene.oracle.accepted("b", "8")
+    scene.oracle.received("joe", "b", "8", is_named=True)
+    scene.now = 2.0
+    assert not scene.lacks()
+    scene.oracle.forgets("joe", ["8"])
+    assert scene.lacks() == ["S3: joe lacks b, accepted as 8"]
+    scene.oracle.received("joe", "b", "8", is_named=True)
+    scene.oracle.settled("joe", ["8"])
+    scene.oracle.forgets("joe", ["8"])
+    assert not scene.lacks()

@@ -64,6 +64,7 @@ class SimTransport(_FlowControlMixin, asyncio.Transport):
             self._lose(error)
             return
         if data:
+            self._sim_loop.on_read(end, data)
             self._protocol.data_received(data)
             if end.is_readable:
                 self.readable()

@@ -108,9 +108,12 @@ class Answers:
         # When clients asked for a session with a name.
         self._claims: dict[str, list[float]] = defaultdict(list)
         self._failures: list[_Failure] = []
+        # How often clients asked for anything.
+        self.attempts = 0
 
     def begins(self, attempt: Attempt) -> None:
         """Note that a client is about to ask for something."""
+        self.attempts += not attempt.channel.startswith("/meta/")
         if attempt.channel == HANDSHAKE and attempt.name:
             self._claims[attempt.name].append(attempt.asked_at)
         life = self._lives.get(attempt.client_id)

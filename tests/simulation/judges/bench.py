@@ -1,11 +1,14 @@
 """All judges of a world that look at more than one kind of client."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 
 from tests.simulation.judges.answers import Answers
+from tests.simulation.judges.counts import Counts, Served, pages_of
 from tests.simulation.judges.deliveries import Deliveries
 from tests.simulation.judges.excuses import Excuses
+from tests.simulation.judges.leases import Leases
 from tests.simulation.judges.logs import Complaints
 from tests.simulation.judges.names import Names
 from tests.simulation.judges.order import Order
@@ -26,6 +29,7 @@ class Bench:
         now: Returns the true time.
         home_of: Returns the server that has the session with a client id.
         stands_by: Returns whether the server of a machine waits for another one to end.
+        leases: Hears what servers write and read.
     """
 
     def __init__(
@@ -33,7 +37,11 @@ class Bench:
         now: Callable[[], float],
         home_of: Callable[[str], Process | None],
         stands_by: Callable[[str], bool],
+        leases: Leases,
     ) -> None:
+        self.leases = leases
+        leases.home_of = home_of
+        self.has_groups = False
         self.excuses = Excuses()
         self.excuses.add("the start", 0.0, _BEGINS_S, heals_s=0.0)
         self.answers = Answers(now, home_of, stands_by)
@@ -63,6 +71,9 @@ class Bench:
     def failed(self, attempt: Attempt, fault: Lost | Denied) -> None:
         self.answers.failed(attempt, fault)
 
+    def uses(self, place: tuple[str, int], client_id: str) -> None:
+        self.leases.uses(place, client_id)
+
     # What it means
 
     def know(self, schedule: Schedule, *, has_shards: bool) -> None:
@@ -72,18 +83,38 @@ class Bench:
         for each in schedule.occurrences:
             self.excuses.add(each.fault.__name__, each.at_s, each.duration_s)
 
-    def violations(self, published: Mapping[str, Publish], named: frozenset[str]) -> list[str]:
+    def violations(
+        self,
+        published: Mapping[str, Publish],
+        named: frozenset[str],
+        had_one_speaker: bool,
+        servers: Sequence[Process],
+    ) -> list[str]:
         """Return all broken promises.
 
         Args:
             published: All messages by key.
             named: The receivers that have a name.
+            had_one_speaker: Whether no server has taken the place of another one that lived.
+            servers: Those that clients come to, at rest.
         """
         excuses = self.excuses
         excuses.begin_again()
+        served = self._served(published)
+        # A server that waited for the end of another one has not counted everything.
+        count = len(servers) if self.answers.has_shards else int(had_one_speaker)
+        excuses.judged["reply for its lease"] += self.leases.judged
         return [
             *self.complaints.violations(excuses),
             *self.answers.violations(excuses),
             *self.names.violations(excuses),
             *self.deliveries.violations(published, named, excuses),
+            *Counts(pages_of(servers), served, excuses).violations(self.now(), count=count),
         ]
+
+    def _served(self, published: Mapping[str, Publish]) -> Served:
+        accepted = sum(bool(each.id) for each in published.values())
+        # Servers publish by themselves what concerns some groups.
+        attempted = inf if self.has_groups else self.answers.attempts
+        since = min((each.begun_at for each in published.values()), default=0.0)
+        return Served(accepted, attempted, since)
