@@ -86,10 +86,9 @@ async def _reading(remote: Remote) -> Json:
 
 def shown(found: Json, before: Json | None) -> Group:
     """Return a reading as tables, with rates since the one before."""
-    tables = [_figures(found, before)]
-    if "shards" in found:
-        tables.append(_shards(found["shards"]))
-    return Group(*tables)
+    figures = _figures(found, before)
+    # A terminal may have no room for all figures.
+    return Group(_shards(found["shards"]), figures) if "shards" in found else Group(figures)
 
 
 def _shards(shards: list[Json]) -> Table:
