@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.web.forwarding import parking
+from tests.store.store_process import until
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json, Person, passwords
 
@@ -159,3 +161,27 @@ async def test_the_other_sessions_of_a_subject_have_its_whole_budget(tmp_path: P
             await ada.handshake(user="ada", password="correct horse")
             done = [(await ada.reply("/news", data=n))["successful"] for n in range(8)]
             assert done == [True] * 8
+
+
+async def test_only_what_a_missing_worker_would_handle_is_refused(
+    both: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parking, "PATIENCE_S", 0.01)
+    sent = [message(f"/rooms/{n}", n) for n in range(10)]
+    script = both.person(0)
+    shards = [*map(shard_of, await publish(script, *sent))]
+    forwarding = both.servers[0].forwarding
+    assert forwarding is not None
+    path = forwarding._placement.link_of(1)
+    path.rename(path.with_suffix(".hidden"))
+    link = forwarding._far[1]._link
+    assert link is not None
+    link.abort()
+    await until(lambda: not forwarding.is_linked)
+
+    results = await publish(script, *sent)
+    assert [each["successful"] for each in results] == [shard == 0 for shard in shards]
+    assert {each.get("error") for each in results} == {None, "503::server_busy"}
+    alone = [each for each, shard in zip(sent, shards, strict=True) if shard == 1]
+    async with script.http.post("/publish", json=alone) as response:
+        assert (response.status, response.headers["Retry-After"]) == (503, "1")
