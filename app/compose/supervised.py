@@ -257,7 +257,7 @@ async def do_as_asked(supervisor: Supervised, server: HandingOver) -> bool:
                 await server.hand_over(door)
                 return True
         except CannotGoOn as error:
-            log.critical("%s", error)
+            log.error("%s", error)
             supervisor.say(Say.FAILED, why=reason(str(error)), ends=True)
             return False
         except Exception as error:

@@ -46,14 +46,16 @@ def main() -> int:
     if given.broken is None:
         return _play_all(given)
     # Imported late: the order of sets must be decided before anything is made.
-    from tests.simulation.broken import SHOWN_BY, SHOWN_TO, WITH_SHARDS, damaged
+    from tests.simulation import broken
     from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
 
     given.divide |= given.broken in BUILDS_OF_DIVISIONS
-    given.shards |= given.broken in WITH_SHARDS
-    given.faults = given.faults or SHOWN_BY.get(given.broken, "")
-    given.groups = given.groups or SHOWN_TO.get(given.broken, "")
-    with damaged(given.broken):
+    given.shards |= given.broken in broken.WITH_SHARDS
+    given.supervisor |= given.broken in broken.BELOW_SUPERVISORS
+    given.store = broken.SHOWN_AT.get(given.broken, given.store)
+    given.faults = given.faults or broken.SHOWN_BY.get(given.broken, "")
+    given.groups = given.groups or broken.SHOWN_TO.get(given.broken, "")
+    with broken.damaged(given.broken):
         return _play_all(given)
 
 

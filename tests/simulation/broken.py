@@ -16,7 +16,9 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues import in_flight
 from holdfast.store import lease
 from holdfast.store.lease import Lease
+from holdfast.store.lease_keeper import LeaseKeeper
 from holdfast.store.link import StoreLink
+from holdfast.store.reader import Reader
 from holdfast.store.store import Store
 from tests.simulation.breaking import Damage, nothing, replace, rewrite
 from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
@@ -51,6 +53,40 @@ def the_lease_stops_with_the_machine(stack: ExitStack) -> None:
         return partial(time.clock_gettime, time.CLOCK_MONOTONIC)
 
     replace(stack, storage, "boot_clock", monotonic)
+
+
+def a_lease_counts_from_the_answer(stack: ExitStack) -> None:
+    """And not from the moment when its raise was sent."""
+    raised = Lease.raised
+
+    def later(self: Lease, _: float) -> None:
+        raised(self, self.clock())
+
+    replace(stack, Lease, "raised", later)
+
+
+def a_raise_counts_without_a_replica(stack: ExitStack) -> None:
+    """Nobody is asked whether one has taken the primary's place."""
+
+    async def believe(_: LeaseKeeper) -> bool:
+        return True
+
+    replace(stack, LeaseKeeper, "_is_primary", believe)
+
+
+def replicas_confirm_what_they_had(stack: ExitStack) -> None:
+    """They get nothing new when the store refuses a raise."""
+    attempt = Reader.attempt
+
+    async def unchanged(self: Reader, *commands: Any) -> list[Any]:
+        return await attempt(self, *(("PING",) if "PUBLISH" in each else each for each in commands))
+
+    replace(stack, Reader, "attempt", unchanged)
+
+
+def a_store_is_taken_back_from_any_epoch(stack: ExitStack) -> None:
+    """Also from that of a standby, which has accepted what the former server does not know."""
+    rewrite(stack, "(ARGV[17] == '1' and holder == ARGV[10])", "ARGV[17] == '1'")
 
 
 def rivals_wait_too_short(stack: ExitStack) -> None:
@@ -131,6 +167,10 @@ BUILDS: dict[str, Damage] = {
     for build in (
         no_server_falls_silent,
         any_confirmed_raise_ends_a_silence,
+        a_lease_counts_from_the_answer,
+        a_raise_counts_without_a_replica,
+        replicas_confirm_what_they_had,
+        a_store_is_taken_back_from_any_epoch,
         the_lease_stops_with_the_machine,
         rivals_wait_too_short,
         rivals_do_not_wait,
@@ -177,9 +217,22 @@ SHOWN_TO: dict[str, str] = {
     "given_requests_are_forwarded_too": "asks",
 }
 
+# What shows below supervisors alone.
+BELOW_SUPERVISORS = frozenset({"a_store_is_taken_back_from_any_epoch"})
+
+# Which stores show others; where nothing is said, any does.
+SHOWN_AT: dict[str, str] = {
+    "a_raise_counts_without_a_replica": "pair",
+    "replicas_confirm_what_they_had": "pair",
+}
+
 # What has to go wrong for others to show soon; where nothing is said, anything shows it.
 SHOWN_BY: dict[str, str] = {
     "any_confirmed_raise_ends_a_silence": "suspend_server_in_raise,freeze_server,part_from_store",
+    "a_lease_counts_from_the_answer": "suspend_server_in_raise,freeze_server,part_from_store",
+    "a_raise_counts_without_a_replica": "cut_off_server_with_primary",
+    "replicas_confirm_what_they_had": "fill_disk_and_cut_off_server_with_primary",
+    "a_store_is_taken_back_from_any_epoch": "restart_and_freeze",
     "rivals_wait_too_short": "part_from_store",
     "logs_do_not_wait_for_links": "part_from_server,hold_connection",
     "links_do_not_wait_for_logs": "part_from_server,hold_connection",

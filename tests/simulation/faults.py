@@ -202,6 +202,11 @@ def restart_in_vain(stage: Stage, duration_s: float) -> None:
     stage.world.later(delay_s, partial(kill_successor, attempt, stage.random.choice))
 
 
+def restart_that_hangs(stage: Stage, _: float) -> None:
+    """Replace all servers, one of which freezes before it opens its store, until it is killed."""
+    Restart(stage.world, stage.deployment.posts, hangs=True).begin()
+
+
 def slow_server(stage: Stage, duration_s: float) -> None:
     process = stage.machine().process
     process.slowness_s = stage.random.random() * _SLOW_STEP_S
@@ -262,16 +267,16 @@ def hold_connection(stage: Stage, duration_s: float) -> None:
 
 
 def part_from_clients(stage: Stage, duration_s: float) -> None:
-    _part(stage, stage.machine().name, CLIENTS, duration_s)
+    part(stage, stage.machine().name, CLIENTS, duration_s)
 
 
 def part_from_store(stage: Stage, duration_s: float) -> None:
     post = stage.machine()
     stage.oracle.cut_off.append((post.process, stage.world.now))
-    _part(stage, post.name, stage.store().primary.host, duration_s)
+    part(stage, post.name, stage.store().primary.host, duration_s)
 
 
-def _part(stage: Stage, one: str, other: str, duration_s: float) -> None:
+def part(stage: Stage, one: str, other: str, duration_s: float) -> None:
     """Let nothing pass between two machines."""
     network = stage.world.network
     pair = frozenset((one, other))
@@ -293,7 +298,7 @@ def part_from_server(stage: Stage, duration_s: float) -> None:
     if len(stage.places) == 1:
         return
     one, other = stage.random.sample([place.name for place in stage.places], 2)
-    _part(stage, one, other, duration_s)
+    part(stage, one, other, duration_s)
     for end in stage.world.network.open_connections(one, other):
         if stage.random.random() < _BREAKS:
             end.breaks_after = stage.random.randrange(_LAST_BYTES)
@@ -345,6 +350,7 @@ FAULTS_OF_SHARDS: tuple[Fault, ...] = (
     crash_server_often,
     restart,
     restart_in_vain,
+    restart_that_hangs,
 )
 FAULTS: tuple[Fault, ...] = (
     freeze_server,

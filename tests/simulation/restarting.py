@@ -7,7 +7,7 @@ from enum import Enum
 from functools import partial
 
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.succession import CannotLeave
+from holdfast.compose.succession import CannotGoOn, CannotLeave
 from holdfast.store.connection import StoreUnavailable
 from holdfast.supervisor.control import LOCK
 from tests.simulation.process import Life, Process
@@ -16,6 +16,8 @@ from tests.simulation.world import World
 
 # How long a step may take, and how long the supervisor takes to hear of it and to ask for the next.
 _PATIENCE_S, _NOTICE_S = 20.0, 0.002
+# When a supervisor kills a process that says nothing while clients wait for it.
+_AWAITED_S = 5.0
 
 
 class Step(Enum):
@@ -61,11 +63,16 @@ class Successor(Inherited):
 
 
 class Restart:
-    """Replaces all servers together; if that fails before they serve, the old ones go on."""
+    """Replaces all servers together; if that fails before they serve, the old ones go on.
 
-    def __init__(self, world: World, posts: Sequence[Post]) -> None:
+    Args:
+        hangs: Whether a new server freezes when it is to open its store.
+    """
+
+    def __init__(self, world: World, posts: Sequence[Post], *, hangs: bool = False) -> None:
         self._world = world
         self._posts = [*posts]
+        self._hangs = hangs
         self.step = Step.PREPARING
         self._old = {post: post.process for post in posts}
         self._new: dict[Post, Process] = {}
@@ -124,6 +131,10 @@ class Restart:
             for post in self._posts:
                 self._ask(post, partial(self._begin_to_leave, post))
             return
+        if step is Step.OPENING and self._hangs:
+            hanging = self._world.random.choice(self.successors)
+            hanging.freeze()
+            self._world.later(_AWAITED_S, hanging.kill)
         if step is Step.SERVING:
             self._world.coverage.mark("all servers were succeeded")
         for post, successor in self._successors.items():
@@ -143,6 +154,9 @@ class Restart:
             # It has gone on.
             self._world.coverage.mark("a server could not leave")
             self._world.later(_NOTICE_S, self.fail)
+            return False
+        except CannotGoOn:
+            self._ends()
             return False
         self.reached(post, Step.OPENING)
         return True
@@ -200,8 +214,16 @@ class Restart:
         if await self._leaving[post]:
             self._world.coverage.mark("a server was taken back")
             assert post.server is not None
-            await post.server.take_back()
+            try:
+                await post.server.take_back()
+            except CannotGoOn:
+                self._ends()
         post.is_restarting = False
+
+    def _ends(self) -> None:
+        """Note that an old server ends by itself, and another one is started for it."""
+        self._world.coverage.mark("a server could neither leave nor go on")
+        self._world.later(_NOTICE_S, self.fail)
 
 
 def kill_successor(restart: Restart, choose: Callable[[Sequence[Process]], Process]) -> None:

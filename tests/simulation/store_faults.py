@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from tests.simulation.faults import Fault, Stage, kill_server
+from tests.simulation.faults import Fault, Stage, fill_disk, kill_server, part
 from tests.simulation.store.groups import Group
 from tests.simulation.store.node import LAG_S
 
@@ -27,11 +27,29 @@ def freeze_and_replace_primary(stage: Stage, duration_s: float) -> None:
 
 def cut_off_and_replace_primary(stage: Stage, duration_s: float) -> None:
     """Let the primary reach its clients only. It goes on until it learns that it is replaced."""
-    group = stage.store()
+    _cut_off(stage, stage.store(), duration_s)
+
+
+def _cut_off(stage: Stage, group: Group, duration_s: float) -> None:
     primary = group.primary
     primary.cut_off()
     _replace(stage, group, duration_s)
     stage.world.later(duration_s, primary.rejoin)
+
+
+def cut_off_server_with_primary(stage: Stage, duration_s: float) -> None:
+    """Let the primary, which is replaced, reach one server only."""
+    group, kept = stage.store(), stage.machine()
+    for place in stage.places:
+        if place.name != kept.name:
+            stage.oracle.cut_off.append((place.process, stage.world.now))
+            part(stage, place.name, group.primary.host, duration_s)
+    _cut_off(stage, group, duration_s)
+
+
+def fill_disk_and_cut_off_server_with_primary(stage: Stage, duration_s: float) -> None:
+    fill_disk(stage, duration_s)
+    cut_off_server_with_primary(stage, duration_s)
 
 
 def end_and_replace_primary(stage: Stage, duration_s: float) -> None:
@@ -75,6 +93,8 @@ FAULTS_OF_PAIRS: tuple[Fault, ...] = (
     fail_over,
     freeze_and_replace_primary,
     cut_off_and_replace_primary,
+    cut_off_server_with_primary,
+    fill_disk_and_cut_off_server_with_primary,
     end_and_replace_primary,
     cut_off_primary_and_kill_server,
     slow_replica,

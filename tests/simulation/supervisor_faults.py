@@ -1,6 +1,7 @@
 """What goes wrong with supervisors and importers, each for a limited time."""
 
 import signal
+from functools import partial
 
 from tests.simulation.faults import Fault, Stage
 from tests.simulation.process import Life, Running
@@ -8,6 +9,8 @@ from tests.simulation.supervised import Unit
 
 # How many starts fail in a restart with bad settings or code.
 _FAILS = 1
+# How often to look whether a server has left, and for how long.
+_LOOK_S, _MOST_LOOKS = 0.001, 3_000
 
 
 def _unit(stage: Stage) -> Unit:
@@ -92,6 +95,25 @@ def restart_and_kill(stage: Stage, duration_s: float) -> None:
     stage.world.later(min(duration_s, 1.0) * stage.random.random(), kill)
 
 
+def restart_and_freeze(stage: Stage, _: float) -> None:
+    """Replace the servers of a machine, and freeze a new one when the old one has left.
+
+    The supervisor kills it.
+    """
+    unit = _unit(stage)
+    unit.ask_restart()
+
+    def freeze(looks: int) -> None:
+        for post in unit.posts:
+            if post.server is not None and post.server.has_left and post.process in unit.living:
+                unit.living[-1].freeze()
+                return
+        if looks:
+            stage.world.later(_LOOK_S, partial(freeze, looks - 1))
+
+    freeze(_MOST_LOOKS)
+
+
 FAULTS_OF_SUPERVISORS: tuple[Fault, ...] = (
     kill_supervisor,
     stop_supervisor,
@@ -104,9 +126,10 @@ FAULTS_OF_SUPERVISORS: tuple[Fault, ...] = (
     restart_with_bad_settings,
     restart_with_bad_code,
     restart_and_kill,
+    restart_and_freeze,
 )
 # Those of a stand-in for a supervisor.
-_INSTEAD = ("restart", "restart_in_vain")
+_INSTEAD = ("restart", "restart_in_vain", "restart_that_hangs")
 
 
 def below_supervisors(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:

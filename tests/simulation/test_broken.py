@@ -12,6 +12,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 # The others need tens of seeds: `python -m tests.simulation --broken NAME --seeds 1-200`.
 FOUND_SOON = {
     "no_server_falls_silent": 7,
+    "a_raise_counts_without_a_replica": 9,
+    "a_store_is_taken_back_from_any_epoch": 6,
     "publishers_are_answered_before_the_store": 3,
     "subscribers_are_not_stored": 1,
     "acks_do_not_reach_the_store": 3,

@@ -110,6 +110,9 @@ class Cluster:
 
     def fail_over(self, group: Group, position: int | None = None) -> Node:
         """Let a replica take the place of the group's primary. Returns the former one."""
+        if group.primary.is_cut_off:
+            # It has stopped by itself before.
+            _view(group.primary).is_down = True
         former = group.fail_over(position)
         new = group.primary
         _view(new).learn(former, new)
@@ -122,6 +125,7 @@ class Cluster:
         """Learn of a new primary, as soon as the server can be reached."""
         if node.is_reachable:
             _view(node).learn(former, new)
+            _view(node).is_down = False
         else:
             self._later(_GOSSIP_S, partial(self._hear, node, former, new))
 

@@ -342,6 +342,28 @@ def test_a_server_without_disk_space_refuses_writes(clock: Clock) -> None:
     assert client.ask("GET", "k") is None
 
 
+def test_without_disk_space_replicas_confirm_anew_what_they_had_or_what_is_published(
+    clock: Clock,
+) -> None:
+    pair = group(clock)
+    client = Client(pair.primary)
+    client.keep(1)
+    clock.pass_time(1)
+    pair.primary.is_disk_full = True
+    assert client.ask("PUBLISH", "c", "") == 0
+    client.send("WAIT", 1, 500)
+    clock.pass_time(1)
+    pair.primary.cut_off()
+    client.send("WAIT", 1, 500)
+    client.send("PUBLISH", "c", "")
+    client.send("WAIT", 1, 500)
+    clock.pass_time(1)
+    assert client.replies[2:] == [1, 1, 0, 0]
+    pair.primary.rejoin()
+    clock.pass_time(1)
+    assert Client(pair.fail_over()).ask("GET", "k") is None
+
+
 # Clusters
 
 
@@ -430,6 +452,19 @@ def test_a_slot_moves_at_once(clock: Clock) -> None:
     made.migrate(b"{t}words", there)
     assert Client(there.primary).kept() == [1]
     assert here.primary.keyspace.data == {}
+
+
+def test_a_server_of_a_cluster_that_is_cut_off_stops_before_a_replica_takes_its_place(
+    clock: Clock,
+) -> None:
+    made = cluster(clock)
+    here = made.group_of(b"{t}a")
+    here.primary.cut_off()
+    former = made.fail_over(here)
+    assert Client(former).error("GET", "{t}a") == "CLUSTERDOWN The cluster is down"
+    former.rejoin()
+    clock.pass_time(1)
+    assert Client(former).error("GET", "{t}a").startswith("MOVED")
 
 
 def test_a_cluster_without_a_majority_is_down(clock: Clock) -> None:
