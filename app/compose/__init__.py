@@ -29,7 +29,7 @@ from holdfast.compose.cannot_start import CannotStart as CannotStart
 from holdfast.compose.data_directory import DataDirectory, claimed
 from holdfast.compose.journal import Books, begin_journal, begin_run, make_journal
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
-from holdfast.compose.listeners import ServedApplications, complaint, open_listeners
+from holdfast.compose.listeners import ServedApplications, complaint, open_listeners, remark
 from holdfast.compose.listening import MAIN, ListeningSockets, listen, listen_for_commands
 from holdfast.compose.opening import open_storage
 from holdfast.compose.options import core_options, web_options
@@ -234,8 +234,8 @@ async def _begin(
     websockets = WebSocketFrontEnd(endpoint)
     watch = storage.watch(parts.directory, stack)
 
-    async def readiness() -> str | None:
-        return complaint(bayeux, watch, storage)
+    async def readiness() -> tuple[str | None, str]:
+        return complaint(bayeux, watch, storage), remark(storage)
 
     _warn(settings, parts.addresses)
     _start(ticker, bayeux, storage, stack)

@@ -79,6 +79,7 @@ def make_administration(
     """Install the operators' extension and build the API of the running server."""
     bayeux, clock = endpoint.bayeux, endpoint.clock
     state, store, node = bayeux.state, storage.store, bayeux.state.node
+    replicas = storage.replicas
 
     def new_id() -> str:
         return f"{node.stamp():019d}"
@@ -142,7 +143,11 @@ def make_administration(
         results=results,
         frames=frames,
         away_s=away_s,
+        replicas=lambda: "" if replicas is None else replicas.complaint,
     )
+    if replicas is not None:
+        replicas.on_change = alert_watch.replicas_changed
+        run_until_closed(stack, replicas.watch(lambda: store.is_available))
     run_until_closed(stack, alert_watch.run())
     shards = ShardViews(
         *(state, placement.number, tuple(placement.others)),

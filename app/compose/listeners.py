@@ -57,6 +57,11 @@ def complaint(bayeux: Bayeux, watch: DirectoryWatch, storage: Storage) -> str | 
     return watch.complaint() or storage.complaint
 
 
+def remark(storage: Storage) -> str:
+    """Return what an operator should know although this process can work; mostly nothing."""
+    return "" if storage.replicas is None else storage.replicas.complaint
+
+
 async def open_listeners(
     settings: Settings,
     addresses: ListenAddresses,

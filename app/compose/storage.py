@@ -127,6 +127,7 @@ class Storage:
         self._embedded = embedded
         # Raises must not wait behind anything else.
         self._lease_reader = Reader(primary)
+        self.replicas = replicas
         self._gate = gate
         self._keepers: list[asyncio.Task[None]] = []
         self._watch: DirectoryWatch | None = None

@@ -95,7 +95,7 @@ async def failover_risks(primary: Primary, durability: str) -> list[str]:
         wire.abort("asked")
     node_timeout = config.get("cluster-node-timeout") if wire.is_in_cluster else None
     found = Surroundings(
-        replicas=_answering(replication),
+        replicas=answering(replication),
         is_in_cluster=wire.is_in_cluster,
         node_timeout_ms=_number(node_timeout),
         sentinels=await primary.sentinels_view(_TIMEOUT_S),
@@ -104,7 +104,7 @@ async def failover_risks(primary: Primary, durability: str) -> list[str]:
     return risks_of(found, durability)
 
 
-def _answering(replication: Mapping[str, str]) -> int:
+def answering(replication: Mapping[str, str]) -> int:
     """Return how many replicas have answered lately. One that is gone may be listed for long."""
     count = int(replication.get("connected_slaves", 0))
     about = (replication.get(f"slave{each}", "") for each in range(count))

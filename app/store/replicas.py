@@ -18,6 +18,8 @@ _ASKED_BEFORE_MS = (5, 20)
 # than a publisher's wait limit.
 _TIMEOUT_MS = 1900
 _LIMIT_S = 2.4
+# How often to ask without messages: operators know of missing replicas within five seconds.
+_LOOK_S = 1.5
 
 
 class Replicas:
@@ -41,7 +43,10 @@ class Replicas:
         self._local = 1
         self._waiting: list[tuple[Sequence[int | str], Callable[[bool], None]]] = []
         self._asking: asyncio.Task[None] | None = None
-        self._are_missed = False
+        # Why messages are not confirmed, for operators; empty if they are.
+        self.complaint = ""
+        # Called when that has changed.
+        self.on_change: Callable[[], None] = _nothing
 
     async def open(self) -> None:
         """Refuse a server that does not support WAITAOF."""
@@ -68,6 +73,16 @@ class Replicas:
             await asyncio.wait([self._asking])
         self._reader.close()
 
+    async def watch(self, is_wanted: Callable[[], bool]) -> None:
+        """Ask whether replicas answer, if no message does: an operator should know before.
+
+        Runs until the task is cancelled.
+        """
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if self._asking is None and is_wanted():
+                self.confirm((), _ignore)
+
     def confirm(self, stored_ids: Sequence[int | str], done: Callable[[bool], None]) -> None:
         """Report, in a later turn, whether enough replicas have these messages."""
         self._waiting.append((stored_ids, done))
@@ -87,6 +102,7 @@ class Replicas:
             async with asyncio.timeout(_LIMIT_S):
                 are_here, (local, replicas) = await self._write_and_wait(stored_ids)
         except (StoreUnavailable, TimeoutError) as error:
+            # It may be refused because there are too few replicas, or the store is unavailable.
             self._say(f"no answer: {error!r}")
             return False
         if not are_here:
@@ -111,8 +127,22 @@ class Replicas:
 
     def _say(self, why: str) -> None:
         """Log a change instead of every message."""
-        if why and not self._are_missed:
-            log.error("too few replicas confirm messages; publishers get `unknown`: %s", why)
-        elif self._are_missed and not why:
+        were_missed = bool(self.complaint)
+        self.complaint = f"too few replicas confirm messages; publishers get `unknown`: {why}"
+        if not why:
+            self.complaint = ""
+        if were_missed == bool(why):
+            return
+        if why:
+            log.error("%s", self.complaint)
+        else:
             log.warning("enough replicas store messages again")
-        self._are_missed = bool(why)
+        self.on_change()
+
+
+def _nothing() -> None:
+    """No operator is told of changes."""
+
+
+def _ignore(_: bool) -> None:
+    """The answer is in the complaint."""

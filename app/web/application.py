@@ -31,8 +31,8 @@ from holdfast.web.websocket import WebSocketFrontEnd
 ONE_SHARD = b'{"v":1,"ranges":[[0,999,0]]}'
 # They are answered even while this process must not speak to clients.
 _PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
-# Returns what prevents the server from working, or None if it is ready.
-Readiness = Callable[[], Awaitable[str | None]]
+# Returns why the server is not ready, or None, and what an operator should know although it is.
+Readiness = Callable[[], Awaitable[tuple[str | None, str]]]
 
 
 def make_application(
@@ -137,9 +137,9 @@ def _with_probes(endpoint: Endpoint, readiness: Readiness, hosts: Hosts) -> web.
         return web.Response(text="ok\n")
 
     async def readyz(_: web.Request) -> web.Response:
-        missing = await readiness()
+        missing, remark = await readiness()
         if missing is None:
-            return web.Response(text="ready\n")
+            return web.Response(text=f"ready\n{remark}\n" if remark else "ready\n")
         return web.Response(status=503, text=f"{missing}\n")
 
     application.router.add_get("/healthz", healthz)

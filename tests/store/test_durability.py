@@ -23,6 +23,7 @@ from holdfast.store.keys import RedisKeys
 from holdfast.store.reader import Reader
 from holdfast.store.replicas import Replicas
 from holdfast.store.store import Store
+from holdfast.web.tasks import cancel
 from tests.store.servers import ValkeyServer, primary_at
 from tests.store.store_process import ids, message, session, until
 
@@ -207,6 +208,31 @@ async def test_a_message_is_unknown_if_the_connection_that_confirms_it_is_lost(
         await until(lambda: store.is_available)
         publisher.keep(2)
         await publisher.gets(2, PersistOutcome.KEPT)
+
+
+async def test_replicas_that_do_not_answer_are_noticed_without_a_message(
+    primary: ValkeyServer, replica: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas, "_LOOK_S", 0.01)
+    monkeypatch.setattr(replicas, "_TIMEOUT_MS", 300)
+    asked = Replicas(Reader(primary_at(primary.url)), RedisKeys("holdfast"), 1)
+    told: list[str] = []
+    asked.on_change = lambda: told.append(asked.complaint)
+    is_wanted = True
+    watching = asyncio.create_task(asked.watch(lambda: is_wanted))
+    replica.freeze()
+    await until(lambda: bool(told))
+    assert "too few replicas confirm messages" in told[0]
+    replica.thaw()
+    await until(lambda: len(told) > 1)
+    assert told[1:] == [""]
+    is_wanted = False
+    replica.freeze()
+    await asyncio.sleep(0.5)
+    assert not asked.complaint
+    replica.thaw()
+    await cancel(watching)
+    await asked.close()
 
 
 @pytest.mark.usefixtures("replica")

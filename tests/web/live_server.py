@@ -114,6 +114,7 @@ class LiveServer(Server):
             JournalFrames(reader, keys, state.node.name),
         )
         self.alert_limits = AlertLimits()
+        self.replicas_complaint = ""
         self.alert_watch = AlertWatch(
             server,
             tallying,
@@ -121,6 +122,7 @@ class LiveServer(Server):
             lambda: self.alert_limits,
             results=self.results,
             frames=frames,
+            replicas=lambda: self.replicas_complaint,
         )
         self.api = Api(
             SessionResource(server, search),

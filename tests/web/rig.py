@@ -391,8 +391,8 @@ class Rig:
         self.coalescer.send()
 
 
-async def _is_ready() -> str | None:
-    return None
+async def _is_ready() -> tuple[str | None, str]:
+    return None, ""
 
 
 def _never(work: Awaitable[object], done: Callable[[Any, float], None]) -> None:

@@ -58,6 +58,23 @@ async def test_a_quiet_server_raises_no_alert(server: LiveServer) -> None:
     assert await look(server, minutes=60) == []
 
 
+async def test_missing_replicas_are_told_at_once_and_said_first_until_they_answer(
+    server: LiveServer,
+) -> None:
+    operator = operator_at(server)
+    await server.receiver("joe/1")
+    await server.publish(1)
+    server.replicas_complaint = "too few replicas confirm messages"
+    server.alert_watch.replicas_changed()
+    [told] = await heard(server, operator)
+    assert (told["kind"], told["alert"]) == ("alert raised", "replicas")
+    assert "start the replica" in told["next"]
+    assert (await server.api.system.now(5)).sentence == "too few replicas confirm messages"
+    server.replicas_complaint = ""
+    server.alert_watch.replicas_changed()
+    assert await look(server) == []
+
+
 async def test_an_old_entry_is_told_once_on_the_channel_and_in_the_log_and_cleared_once(
     server: LiveServer, caplog: pytest.LogCaptureFixture
 ) -> None:

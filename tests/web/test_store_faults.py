@@ -13,8 +13,11 @@ import pytest
 from bench.processes import reserved_port
 from holdfast.compose import serving
 from holdfast.settings import Settings
+from holdfast.store.failover_risks import failover_risks
 from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import SPEAK_S
+from holdfast.store.primary import Primary
+from holdfast.store.url import StoreUrl
 from tests.chaos.talker import Denied, Talker
 from tests.store.servers import ValkeyServer
 
@@ -22,6 +25,7 @@ TIMEOUT_S = 30.0
 KEYS = RedisKeys("holdfast")
 AWAY = "503:communication.noConnection"
 UNKNOWN = "503:communication.noConnection,unknown"
+REPLICAS_ALERT = 'holdfast_alert_raised{alert="replicas"}'
 
 
 @pytest.fixture
@@ -115,8 +119,8 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene_at(redis: str, home: Path) -> AsyncIterator[Scene]:
-    given: dict[str, Any] = {"port": 0, "data": home, "redis": redis}
+async def scene_at(redis: str, home: Path, **more: Any) -> AsyncIterator[Scene]:
+    given: dict[str, Any] = {"port": 0, "data": home, "redis": redis, **more}
     async with serving(Settings(**given)) as url:
         scene = Scene(url)
         await scene.open()
@@ -363,3 +367,44 @@ async def test_a_replica_takes_the_place_of_a_store_that_is_gone(
         await scene.hears("before", "after")
         await settled(valkey)
         await scene.recovers()
+
+
+# Within which operators must know that a store has lost its replica.
+KNOWN_S = 5.0
+
+
+async def doctor_says(redis: str) -> str:
+    primary = Primary(StoreUrl.of(redis), KEYS.meta)
+    return "\n".join(await failover_risks(primary, "replicas:1"))
+
+
+@pytest.mark.slow
+async def test_a_server_whose_store_has_lost_its_replica_says_so_within_seconds(
+    tmp_path: Path,
+) -> None:
+    kept = {"appendonly": "yes", "repl-diskless-sync-delay": "0"}
+    with (
+        reserved_port() as port,
+        ValkeyServer(port=str(port), **kept) as primary,
+        ValkeyServer(**kept) as replica,
+    ):
+        replica.follow(primary)
+        home, redis = tmp_path / "data", f"redis://127.0.0.1:{port}"
+        async with scene_at(redis, home, durability="replicas:1") as scene:
+            assert await scene.get("/readyz") == (200, "ready\n")
+            assert "the store has 0 replicas" not in await doctor_says(redis)
+            replica.kill()
+            async with asyncio.timeout(KNOWN_S):
+                while (answer := await scene.get("/readyz"))[1].count("\n") < 2:  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
+                while "the store has 0 replicas" not in await doctor_says(redis):  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
+            assert answer[0] == 200
+            assert answer[1].startswith("ready\ntoo few replicas confirm messages; publishers get")
+            assert REPLICAS_ALERT + " 1.0" in (await scene.get("/metrics"))[1]
+            replica.start()
+            replica.follow(primary)
+            async with asyncio.timeout(TIMEOUT_S):
+                while (await scene.get("/readyz"))[1] != "ready\n":  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
+            assert REPLICAS_ALERT + " 0.0" in (await scene.get("/metrics"))[1]

@@ -2,7 +2,7 @@
 -- Writes after stored messages, on any connection: replicas that have this write have the messages
 -- too.
 -- KEYS   1 meta   2 bodies   3 keyed
--- ARGV   for each message its id; "key:id" if it has a publish key, stored in the same step; or the
+-- ARGV   nothing, to ask whether replicas answer; or for each message its id; "key:id" if it has a publish key, stored in the same step; or the
 --        name of the call that stored it, if it is in no queue here
 -- Reply  1; 0 and no write if one is missing, because this may be another server
 -- Cost   O(messages)
@@ -24,5 +24,5 @@ for _, stored_id in ipairs(ARGV) do
         return 0
     end
 end
-redis.call('HSET', KEYS[1], 'confirmed', ARGV[#ARGV])
+redis.call('HSET', KEYS[1], 'confirmed', ARGV[#ARGV] or '')
 return 1

@@ -21,6 +21,7 @@ class Alert(StrEnum):
     INGEST = "ingest"
     AUDIT = "audit"
     SHARDS = "shards"
+    REPLICAS = "replicas"
 
 
 class AlertLimits(BaseModel):
@@ -55,6 +56,11 @@ class AlertLimits(BaseModel):
     shards: _Ms = Field(
         default=5_000,
         description="For how long another worker cannot be reached. A restart takes less.",
+    )
+    replicas: Annotated[int, Field(ge=0, le=1)] = Field(
+        default=1,
+        description="Too few replicas confirm messages, so publishers get `unknown`; only with "
+        "`durability = replicas:N`. It is cleared as soon as they do.",
     )
     clear_after: _Ms = Field(
         default=300_000,

@@ -19,6 +19,7 @@ from holdfast.web.admin.measurements import (
     of_letters,
     of_oldest,
     of_refused,
+    of_replicas,
     of_shards,
 )
 from holdfast.web.admin.tallying import Tallying
@@ -40,6 +41,7 @@ class AlertWatch:
     Args:
         limits: Returns the limits in force.
         away_s: Returns for how many seconds other shards have been away, by number.
+        replicas: Returns why replicas do not confirm messages; nothing if they do.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class AlertWatch:
         results: PipelineResults,
         frames: JournalFrames,
         away_s: Callable[[], Mapping[int, float]] = dict,
+        replicas: Callable[[], str] = str,
     ) -> None:
         self._server = server
         self._state = server.life.state
@@ -61,6 +64,7 @@ class AlertWatch:
         self._results = results
         self._frames = frames
         self._away_s = away_s
+        self._replicas = replicas
         self._counts = CountWindow(self._state.counters, server.clock())
         self._pipeline_due = 0.0
 
@@ -72,6 +76,10 @@ class AlertWatch:
                 spent_s = await self.look()
             except Exception:
                 log.exception("the alerts could not be checked")
+
+    def replicas_changed(self) -> None:
+        """Judge at once whether replicas confirm messages."""
+        self._judge(iter([(Alert.REPLICAS, of_replicas(self._replicas()))]), self._limits())
 
     async def look(self) -> float:
         """Measure everything that is due. Returns the processor time of counting."""
@@ -100,6 +108,7 @@ class AlertWatch:
         yield Alert.LETTERS, of_letters(self._counts)
         yield Alert.REFUSED, of_refused(self._counts, limits.refused_at_least)
         yield Alert.SHARDS, of_shards(self._away_s())
+        yield Alert.REPLICAS, of_replicas(self._replicas())
 
     async def _of_pipeline(self) -> list[tuple[Alert, Measured]]:
         node = self._state.node

@@ -11,6 +11,8 @@ from holdfast.web.admin.alert_limits import Alert, AlertLimits
 
 # An alert is cleared only when its value is well below the limit.
 _CLEAR_SHARE = 0.8
+# These are states, not values that go up and down: they are cleared at once.
+_STATES = frozenset((Alert.REPLICAS,))
 
 
 class Measured(NamedTuple):
@@ -79,4 +81,4 @@ class Alerts:
             self._low_since.pop(alert, None)
             return False
         since = self._low_since.setdefault(alert, now)
-        return now - since >= limits.clear_after / 1000
+        return alert in _STATES or now - since >= limits.clear_after / 1000

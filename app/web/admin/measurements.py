@@ -101,6 +101,15 @@ def of_shards(away_s: Mapping[int, float]) -> Measured:
     )
 
 
+def of_replicas(complaint: str) -> Measured:
+    return Measured(
+        1.0 if complaint else 0.0,
+        complaint,
+        "start the replica, or its machine: the server goes on by itself. To go on without it, set "
+        "another durability",
+    )
+
+
 def of_audit(result: Mapping[str, Any] | None, now_ms: int) -> Measured:
     if result is None:
         return _NOTHING

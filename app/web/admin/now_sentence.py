@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from holdfast.units import clock_time, counted
+from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.now_views import Now, ReceiverNow
 
 # From this age on, an entry in flight is worth a sentence.
@@ -25,8 +26,8 @@ def sentence(now: Now, write_time: Callable[[int, int], str] = clock_time) -> st
             return f"shard {shard.shard} cannot be reached{since(shard.since)}: {_REFUSED}"
         if shard.state == "silent":
             return f"shard {shard.shard} does not answer: {_REFUSED}"
-    if now.store in _STORES:
-        return _STORES[now.store]
+    if fault := _of_store(now):
+        return fault
 
     waiting, text = max(_stuck(now, since), key=lambda each: each[0], default=(0, ""))
     if waiting:
@@ -38,6 +39,12 @@ def sentence(now: Now, write_time: Callable[[int, int], str] = clock_time) -> st
             return wait
         return f"{wait}, the oldest{since(oldest.published)} for {oldest.receiver}"
     return f"nothing waits{_but(now, text, since)}"
+
+
+def _of_store(now: Now) -> str:
+    """Return what is wrong with the store; often nothing."""
+    missing = (each.reason for each in now.alerts.items if each.alert is Alert.REPLICAS)
+    return _STORES.get(now.store) or next(missing, "")
 
 
 def _but(now: Now, text: str, since: Callable[[int | None], str]) -> str:

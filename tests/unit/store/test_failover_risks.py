@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.store.failover_risks import Surroundings, risks_of
+from holdfast.store.failover_risks import Surroundings, answering, risks_of
 from holdfast.store.primary import SentinelsView
 
 ALONE = Surroundings(0)
@@ -19,6 +19,19 @@ def behind_sentinels(*, down_after_ms: int = 2000, count: int = 3, named: int = 
 @pytest.mark.parametrize("durability", ["memory", "everysec", "always"])
 def test_a_server_without_replicas_has_no_failover(durability: str) -> None:
     assert risks_of(ALONE, durability) == []
+
+
+def test_a_replica_counts_that_has_answered_lately() -> None:
+    def listed(*lags: int) -> int:
+        about = {
+            f"slave{n}": f"ip=127.0.0.1,port=1,state=online,offset=1,lag={lag}"
+            for n, lag in enumerate(lags)
+        }
+        return answering({"connected_slaves": str(len(lags)), **about})
+
+    assert [listed(), listed(1), listed(4), listed(0, 59)] == [0, 1, 0, 1]
+    assert answering({"connected_slaves": "2"}) == 2
+    assert answering({}) == 0
 
 
 @pytest.mark.parametrize(("durability", "count"), [("memory", 0), ("everysec", 1), ("always", 1)])
