@@ -142,7 +142,9 @@ def test_the_counters_balance_and_the_metrics_are_those_of_the_page(fresh_server
     assert metrics[overflow] == 1
     on_the_page = set(re.findall(r"holdfast_\w+", generate.metrics()))
     # Those of several workers, which a server alone lacks.
-    others = re.compile("holdfast_(log|shard|linked|requests_forwarded|connections_given)_")
+    others = re.compile(
+        "holdfast_(log|shard|linked|messages_early|requests_forwarded|connections_given)_"
+    )
     among_workers = {name for name in on_the_page if others.match(name)}
     assert {name for name, _, _ in samples} == on_the_page - among_workers
 
