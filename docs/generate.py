@@ -36,7 +36,7 @@ from holdfast.web.admin.listed import LISTED
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.door_figures import DoorFigures
 from holdfast.web.metric_families import BayeuxCollector
-from holdfast.web.shard_families import answering, door_families_of, families_of
+from holdfast.web.shard_families import answering, door_families_of, families_of, restarted
 from holdfast.web.speaking import OwnStoreRight
 
 DOCS = Path(__file__).parent
@@ -204,7 +204,7 @@ def metrics() -> str:
     alone = BayeuxCollector(_silent_server(), _limits(), Alerts(), OwnStoreRight())
     one, other = {1: 0}, {1: 0.0}
     crossing = families_of(LogFigures(0, 0, 0, one, one, one, other))
-    joint = [*door_families_of(DoorFigures(one, one)), answering({1: True})]
+    joint = [*door_families_of(DoorFigures(one, one)), answering({1: True}), restarted(one)]
     for metric in chain(alone.collect(), crossing, joint):
         suffix = "_total" if metric.type == "counter" else ""
         labels = {name: None for sample in metric.samples for name in sample.labels}

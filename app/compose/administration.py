@@ -84,7 +84,10 @@ def make_administration(
     def new_id() -> str:
         return f"{node.stamp():019d}"
 
-    joint = _joint(placement, storage.origin.division, state.client_ids.bucket_of, new_id)
+    joint = _joint(
+        *(placement, storage.origin.division, state.client_ids.bucket_of, new_id),
+        lambda shard: ends().get(shard, Ends()).times,
+    )
     reader = Reader(storage.primary)
     stack.callback(reader.close)
     release = version("holdfast")
@@ -174,6 +177,7 @@ def _joint(
     division: Division,
     bucket_of: Callable[[str], int],
     new_id: Callable[[], str],
+    restarts: Callable[[int], int],
 ) -> "JointAdministration | None":
     if placement.is_alone:
         return None
@@ -181,7 +185,7 @@ def _joint(
     from holdfast.compose.joint_administration import JointAdministration
 
     shards = Shards(map_of(division.shards), homes_of(division.homes), bucket_of)
-    return JointAdministration(placement, shards, new_id)
+    return JointAdministration(placement, shards, new_id, restarts)
 
 
 def _operators(

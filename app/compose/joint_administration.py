@@ -33,12 +33,20 @@ class JointAdministration:
     Args:
         homes: Says which shard has what.
         new_id: Returns an id that no shard gives to anything else.
+        restarts: Returns how often a shard got another worker, because one had ended.
     """
 
-    def __init__(self, placement: Placement, homes: Homes, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        placement: Placement,
+        homes: Homes,
+        new_id: Callable[[], str],
+        restarts: Callable[[int], int],
+    ) -> None:
         sockets = [placement.admin_of(shard) for shard in range(placement.count)]
         self.shards = Shards(placement.number, sockets, new_id)
         self._homes = homes
+        self._restarts = restarts
         self._socket = sockets[placement.number]
         self._commands = JointCommands(self.shards)
         self.run_anywhere = self._commands.run_anywhere
@@ -71,4 +79,4 @@ class JointAdministration:
         stack.push_async_callback(self.shards.close)
         stack.callback(self._commands.close)
         stack.push_async_callback(listener.close)
-        return JointMetrics(self.shards, metrics.text)
+        return JointMetrics(self.shards, metrics.text, self._restarts)

@@ -88,6 +88,19 @@ def answering(shards: Mapping[int, bool]) -> Metric:
     return family
 
 
+def restarted(restarts: Mapping[int, int]) -> Metric:
+    """Return how often the supervisor has replaced workers that had ended."""
+    family = CounterMetricFamily(
+        "holdfast_shard_restarts",
+        "Workers of the shard that had ended, so that the supervisor has started another one, "
+        "since the last restart of all. Only with several workers.",
+        labels=["shard"],
+    )
+    for shard, count in restarts.items():
+        family.add_metric([str(shard)], count)
+    return family
+
+
 def _by_sender(name: str, meaning: str, counts: Mapping[int, int]) -> Metric:
     family = CounterMetricFamily(name, meaning, labels=["from"])
     for shard, count in counts.items():

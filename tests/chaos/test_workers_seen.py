@@ -1,6 +1,7 @@
 """What operators see of several workers: which process is which, and how each of them is."""
 
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,11 @@ async def test_others_say_that_a_worker_ends_again_and_again(tmp_path: Path) -> 
         [_, row] = await ada.shards()
         assert (row["pid"], row["last_end"]) == (None, "exit code 2")
         assert row["since"] > second["since"]
+        async with http.get("/metrics") as response:
+            text = await response.text()
+        assert 'holdfast_shard_answers{shard="1"} 0.0' in text
+        [count] = re.findall(r'holdfast_shard_restarts_total{shard="1"} (.*)', text)
+        assert float(count) > 2
         assert "shard 1 cannot be reached since" in (await ada.get("/now"))["sentence"]
         (tmp_path / "broken").unlink()
         await until_async(lambda: ada.shows(1, state="serving"))

@@ -16,11 +16,22 @@ _SAMPLE = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{)?")
 
 
 class JointMetrics:
-    """The metrics of all workers."""
+    """The metrics of all workers.
 
-    def __init__(self, shards: Shards, own: Callable[[], Awaitable[tuple[bytes, str]]]) -> None:
+    Args:
+        own: Returns the page of this worker, and its type.
+        restarts: Returns how often each shard got another worker, also one that is missing.
+    """
+
+    def __init__(
+        self,
+        shards: Shards,
+        own: Callable[[], Awaitable[tuple[bytes, str]]],
+        restarts: Callable[[int], int] = lambda _: 0,
+    ) -> None:
         self._shards = shards
         self._own = own
+        self._restarts = restarts
 
     async def text(self) -> tuple[bytes, str]:
         """Return the page and its type."""
@@ -34,19 +45,22 @@ class JointMetrics:
         }
         pages[self._shards.number] = own
         answered = {shard: shard in pages for shard in self._shards.numbers}
-        return _joined(dict(sorted(pages.items()))) + _answering(answered), kind
+        restarts = {shard: self._restarts(shard) for shard in self._shards.numbers}
+        return _joined(dict(sorted(pages.items()))) + _of_all(answered, restarts), kind
 
 
-def _answering(shards: Mapping[int, bool]) -> bytes:
+def _of_all(answered: Mapping[int, bool], restarts: Mapping[int, int]) -> bytes:
+    """Return what any worker says of all."""
     # The metrics of this shard have loaded it, in a thread.
     from prometheus_client import CollectorRegistry, generate_latest
     from prometheus_client.registry import Collector
 
-    from holdfast.web.shard_families import answering
+    from holdfast.web.shard_families import answering, restarted
 
     class OnPage(Collector):
         def collect(self) -> "Iterator[Metric]":
-            yield answering(shards)
+            yield answering(answered)
+            yield restarted(restarts)
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(OnPage())
