@@ -117,7 +117,7 @@ cover: ## all tests with the coverage gates; ARGS go to each pytest
 # Unit tests begin at once; all others wait until the server and the clients are installed.
 cover-units: $(STAMPS)/dev
 $(filter-out cover-units,$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
-test-pages cover-rest: setup-debian
+test-pages cover-rest test-chaos: setup-debian
 test-attacks:
 	$(SERVE_INSTALLED) $(TEST) $(ATTACKS) $(ARGS)
 test-chaos:
@@ -262,14 +262,14 @@ $(addsuffix /target/.installed,$(JAVA)): %/target/.installed: %/pom.xml
 $(PEERS)/cometd-jetty/target/.installed: $(wildcard $(PEERS)/cometd-jetty/*.java)
 tests/clients/java/target/.installed: $(wildcard tests/clients/java/*.java)
 
-# A browser, and what formats the manual pages.
+# A browser, what formats the manual pages, and what leads clients to one of two servers.
 .PHONY: setup-debian
 setup-debian:
-	@if command -v chromium-headless-shell && command -v groff; then :; \
+	@if command -v chromium-headless-shell && command -v groff && command -v haproxy && command -v nginx; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get; then \
 	    { apt-get -o DPkg::Lock::Timeout=300 update -qq && \
 	    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -qq --no-install-recommends \
-	    chromium-headless-shell groff-base; } || command -v chromium; \
+	    chromium-headless-shell groff-base haproxy nginx-light; } || command -v chromium; \
 	elif ! command -v chromium; then echo 'chromium is missing: no test in a browser' >&2; fi >/dev/null
 
 .PHONY: screenshots

@@ -150,6 +150,9 @@ class Storage:
         if self._embedded is not None and not self._embedded.is_managed:
             await self._embedded.open()
         self.stamps.go_on_after(await self.store.open())
+        if self._lease is not None:
+            # It may have waited for another server.
+            self._lease.begin()
         self._keep_lease()
         await self._read_given()
 

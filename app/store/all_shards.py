@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 # must know that before it speaks.
 _LOOK_S = 1.0
 _PAUSE_S = 0.1
+# A store that answers later may have been replaced.
+_LIMIT_S = 1.0
 # Reads what happened meanwhile, and then calls its argument.
 CatchUp = Callable[[Callable[[], None]], None]
 
@@ -79,7 +81,12 @@ class ShardLease:
     async def look(self) -> Look:
         """Look who has the shard. It may be opened if its holder has been silent for long."""
         names = ("epoch", "lease", "node", "holder")
-        found = await self._reader.ask("HMGET", self._meta, *names)
+        try:
+            # Finding another primary takes longer, and must not be interrupted.
+            async with asyncio.timeout(_LIMIT_S if self._reader.is_connected else None):
+                found = await self._reader.ask("HMGET", self._meta, *names)
+        except TimeoutError as error:
+            raise StoreUnavailable("the store does not answer in time") from error
         epoch, lease, node, holder = ((each or b"").decode() for each in found)
         if not lease:
             return Look()

@@ -70,6 +70,10 @@ class Lease:
         self.silences = 0
         self.silent_s = 0.0
 
+    def begin(self) -> None:
+        """Begin with a silence that ends soon: this process has just opened the store."""
+        self._looked_at = self._silent_since = self.clock()
+
     def may_speak(self) -> bool:
         """Return whether replies may leave now. Call it at least ten times a second."""
         now = self.clock()

@@ -255,12 +255,21 @@ async def test_a_server_one_of_whose_workers_lost_its_store_gives_up_all(threes:
     rival = f"{seed}-{int(number.partition('.')[0]) + 1}.aaaaaaaa"
     fields = ("epoch", rival, "holder", "a rival", "lease", "0", "node", "rival")
     threes.store.ask("HSET", meta, *fields)
+    raising = asyncio.create_task(raised(threes, meta))
     await threes.first.until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in former))
     assert threes.store.ask("HGET", meta, "holder") == b"a rival"
-    # It raises no lease, so the first one of the two that were told to wait has all.
+    raising.cancel()
+    # Now both wait, and one of them has all.
     await asyncio.wait_for(somebody_serves(threes), LIMIT_S)
     names = {str(each).partition("/")[0].strip("b'") for each in threes.holders()}
     assert len(names) == 1
+
+
+async def raised(pair: Pair, meta: str) -> None:
+    """Raise a lease as a server that lives does."""
+    while True:
+        pair.store.ask("HINCRBY", meta, "lease", 1)
+        await asyncio.sleep(0.2)
 
 
 async def somebody_serves(pair: Pair) -> None:

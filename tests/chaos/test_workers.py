@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 import orjson
@@ -220,9 +220,15 @@ async def have_heard(members: Sequence[Member], accepted: set[int]) -> None:
         assert len(each.heard) == len({*each.heard}), "twice, with different ids"
 
 
+class Served(Protocol):
+    """What clients find at a URL."""
+
+    url: str
+
+
 @asynccontextmanager
 async def traffic(
-    deployment: Deployment, secure: ssl.SSLContext | None = None
+    deployment: Served, secure: ssl.SSLContext | None = None
 ) -> AsyncIterator[Traffic]:
     async with AsyncExitStack() as stack:
         members = [Member(deployment.url, f"person{n}/1", secure) for n in range(PEOPLE + 1)]

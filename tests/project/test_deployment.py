@@ -24,6 +24,7 @@ from tests.container import (
     read_final_stage,
     variables_of_the_image,
 )
+from tests.pages import blocks
 
 PREFIX = "HOLDFAST_"
 DEFAULTS = {name: field.default for name, field in Settings.model_fields.items()}
@@ -224,3 +225,47 @@ def test_the_kubernetes_objects_refer_to_each_other_and_have_no_privileges() -> 
 
 
 _ACCOUNT_AND_CLAIM = ("ServiceAccount", "PersistentVolumeClaim")
+
+
+PAIR = yaml.safe_load((ROOT / "deploy/two-machines/compose.yaml").read_text())["services"]
+
+
+def test_servers_of_two_machines_are_told_what_exists() -> None:
+    given = {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in PAIR["holdfast"]["environment"].items()
+    }
+    for name, value in [("${NODE}", "one"), ("${MACHINE}", "one.example.org")]:
+        given = {key: each.replace(name, value) for key, each in given.items()}
+    given["host_name"] = json.loads(given["host_name"])
+    flags = [word[2:] for word in PAIR["holdfast"]["command"] if word.startswith("--")]
+    assert {each.replace("-", "_") for each in flags} <= Settings.model_fields.keys()
+    settings = Settings(**given)
+    assert settings.standby
+    assert settings.durability == "replicas:1"
+
+
+def test_stores_and_sentinels_of_two_machines_are_as_a_failover_needs_them() -> None:
+    stores, sentinels = (" ".join(PAIR[name]["command"]) for name in ("valkey", "sentinel"))
+    for line in ("min-replicas-to-write 1", "appendonly yes", "maxmemory-policy noeviction"):
+        assert f'"{line}"' in stores
+    assert "sentinel down-after-milliseconds holdfast 2000" in sentinels
+    assert "sentinel monitor holdfast $$FIRST 6379 2" in sentinels
+    assert all(re.search(r":\d+\.\d+\.\d+$", each.get("image", ":1.2.3")) for each in PAIR.values())
+    assert all(each["healthcheck"]["test"] for each in PAIR.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"), [("haproxy.cfg", "backend "), ("nginx.conf", "upstream ")]
+)
+def test_the_page_two_machines_shows_what_the_files_of_proxies_have(name: str, begin: str) -> None:
+    shown = {
+        block.text
+        for block in blocks(ROOT / "docs/two-machines.md")
+        if block.text.startswith(begin)
+    }
+    file = (ROOT / "deploy/two-machines" / name).read_text()
+    # Comments are on the page in other words.
+    lines = {line.strip() for line in file.splitlines()}
+    assert len(shown) == 1
+    assert {line.strip() for line in shown.pop().splitlines() if line.strip()} <= lines

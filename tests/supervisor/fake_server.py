@@ -53,7 +53,7 @@ class FakeServer:
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel, selectors.EVENT_READ, self._hear)
         self._listening: dict[str, socket.socket] = {}
-        self._is_accepting = False
+        self._is_accepting = self._is_waiting = False
         self._said_alive = 0.0
         self._shard, self._workers, self._is_first = 0, self._plan.get("workers", 1), False
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -93,7 +93,7 @@ class FakeServer:
                 self._accept(False)
                 self._step("leave", say=Say.LEFT)
             case Do.OPEN:
-                self._open_store()
+                self._try_to_open()
             case Do.SERVE:
                 self._serve()
             case Do.WELCOME:
@@ -146,7 +146,9 @@ class FakeServer:
             about = {"names": [*self._listening], "workers": self._workers, "links": "links"}
             self._step("listening", *kept, say=Say.LISTENING, **about)
         self._listening["main.0"].setblocking(False)
-        if is_successor:
+        if asked["waits"] or "waits" in self._plan:
+            self._wait()
+        elif is_successor:
             self._step("prepared", say=Say.PREPARED)
         else:
             self._open_store()
@@ -165,6 +167,18 @@ class FakeServer:
         listening.bind(str(path))
         listening.listen()
         return listening
+
+    def _try_to_open(self) -> None:
+        if self._is_waiting:
+            note("looks at the store")
+        if "waits" not in self._plan:
+            self._open_store()
+
+    def _wait(self) -> None:
+        self._is_waiting = True
+        kept = [each.fileno() for each in self._listening.values()]
+        about = {"names": [*self._listening], "workers": self._workers, "links": "links"}
+        self._step("waiting", *kept, say=Say.WAITING, **about)
 
     def _open_store(self) -> None:
         if self._workers > 1:

@@ -1,0 +1,147 @@
+"""What leads clients to the server that serves: nginx, HAProxy, or a proxy of the tests.
+
+The settings of nginx and HAProxy are those of the folder `deploy`, with other ports.
+"""
+
+import asyncio
+import shutil
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from bench.processes import reserved_port
+from tests.chaos.machines import Machine, Machines
+from tests.chaos.proxy import Proxy
+from tests.forking import ROOT
+from tests.store.servers import ending_with_us
+from tests.web.requests import HANDSHAKE
+
+DOORS = ("haproxy", "nginx")
+_LOOK_S = 0.5
+_START_LIMIT_S = 30.0
+
+
+class Door:
+    """Where clients connect."""
+
+    url = ""
+
+    def leave(self, machine: Machine) -> None:
+        """This machine cannot be reached."""
+
+    def admit(self, machine: Machine) -> None:
+        """It can be reached again."""
+
+
+class Follower(Door):
+    """Asks both servers twice a second, as a health check does."""
+
+    def __init__(self, machines: Machines, proxy: Proxy) -> None:
+        self._machines, self._proxy = machines, proxy
+        self._away: list[Machine] = []
+        self.url = proxy.url
+
+    def leave(self, machine: Machine) -> None:
+        self._away.append(machine)
+
+    def admit(self, machine: Machine) -> None:
+        self._away.remove(machine)
+
+    async def run(self) -> None:
+        while True:
+            for machine in self._machines.all[:2]:
+                if machine not in self._away and (await machine.twin.readiness())[0] == 200:
+                    self._lead_to(machine)
+                    break
+            await asyncio.sleep(_LOOK_S)
+
+    def _lead_to(self, machine: Machine) -> None:
+        if self._proxy.upstream != machine.twin.address:
+            self._proxy.upstream = machine.twin.address
+            self._proxy.reset()
+
+
+@asynccontextmanager
+async def door_to(kind: str, home: Path, machines: Machines) -> AsyncIterator[Door]:
+    if kind != "follower":
+        async with _program(kind, home, machines) as found:
+            yield found
+        return
+    async with Proxy(machines.twins[0].address) as proxy:
+        found = Follower(machines, proxy)
+        following = asyncio.create_task(found.run())
+        try:
+            yield found
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _program(kind: str, home: Path, machines: Machines) -> AsyncIterator[Door]:
+    """Run nginx or HAProxy with the settings that the documentation shows."""
+    program = shutil.which(kind) or shutil.which(kind, path="/usr/sbin")
+    if program is None:
+        pytest.skip(f"{kind} is not installed: apt-get install {kind}")
+    with reserved_port() as port:
+        door = Door()
+        door.url = f"http://127.0.0.1:{port}"
+        config = home / f"{kind}.conf"
+        config.write_text(settings_of(kind, port, machines, home))
+        command = {
+            "haproxy": [program, "-db", "-f", str(config)],
+            "nginx": [program, "-p", str(home), "-c", str(config), "-e", str(home / "nginx.log")],
+        }[kind]
+        log = home / f"{kind}.log"
+        process = _started(command, log)
+        try:
+            await _answers(door.url, log)
+            yield door
+        finally:
+            process.send_signal(signal.SIGTERM)
+            await asyncio.to_thread(process.wait, _START_LIMIT_S)
+
+
+def _started(command: list[str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as file:
+        return subprocess.Popen(ending_with_us(command), stdout=file, stderr=file)
+
+
+def settings_of(kind: str, port: int, machines: Machines, home: Path) -> str:
+    """The settings in the folder `deploy`, for the servers of a test."""
+    name = {"haproxy": "haproxy.cfg", "nginx": "nginx.conf"}[kind]
+    text = (ROOT / "deploy" / "two-machines" / name).read_text()
+    text = text.replace("one.example.org:8080", f"127.0.0.1:{machines.twins[0].address.port}")
+    text = text.replace("two.example.org:8080", f"127.0.0.1:{machines.twins[1].address.port}")
+    assert "example.org" not in text
+    if kind == "haproxy":
+        return text.replace("bind :80", f"bind 127.0.0.1:{port}")
+    text = text.replace("listen 80;", f"listen 127.0.0.1:{port};")
+    paths = "".join(
+        f"    {each}_temp_path {home}/nginx-{each};\n"
+        for each in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    return (
+        f"daemon off;\nmaster_process off;\npid {home}/nginx.pid;\nevents {{}}\n"
+        f"http {{\n    access_log off;\n{paths}{text}\n}}\n"
+    )
+
+
+async def _answers(url: str, log: Path) -> None:
+    loop = asyncio.get_running_loop()
+    ends = loop.time() + _START_LIMIT_S
+    async with aiohttp.ClientSession() as http:
+        while True:
+            try:
+                async with http.post(f"{url}/cometd", json=HANDSHAKE) as response:
+                    if response.status == 200:
+                        return
+            except aiohttp.ClientError:
+                pass
+            assert loop.time() < ends, f"nobody answers: see {log}"
+            await asyncio.sleep(0.1)
