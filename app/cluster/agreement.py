@@ -13,6 +13,7 @@ while that store cannot write. Then it says on links that it lives, and is not l
 """
 
 from collections.abc import Callable, Collection, Mapping
+from math import inf
 from typing import Final
 
 from holdfast.cluster.frames import Facts
@@ -45,7 +46,7 @@ class _Holder:
         self.lease: str | None = None
         # When the first answer with this lease came, when the last one did.
         self.since = 0.0
-        self.heard_at = 0.0
+        self.heard_at = -inf
         # When a look began that has no answer yet; negative if there is none.
         self.asked_at = -1.0
         # When something last waited for the shard.
@@ -53,8 +54,8 @@ class _Holder:
 
     def is_due(self, now: float) -> bool:
         """Whether to look now."""
-        has_stood = self.heard_at < self.since + SILENT_S <= now
-        return self.lease is None or has_stood or now - self.heard_at >= _LOOK_S
+        has_stood = self.lease is not None and self.heard_at < self.since + SILENT_S <= now
+        return has_stood or now - self.heard_at >= _LOOK_S
 
     def read(self, lease: str | None, now: float) -> bool:
         """Take note of what a look has found. Returns whether no process can speak."""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -57,8 +58,8 @@ class Following:
         self._clock = clock
         # By shard, the end of its log when its facts were read.
         self._ends: dict[int, Place] = {}
-        # The shards whose holder and lease are to be read, and those whose stores are away.
-        self._looks: set[int] = set()
+        # What looks at the holders of shards, and the shards whose stores are away.
+        self._looks: set[asyncio.Task[None]] = set()
         self._away: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         # When the member's time advances next, and whether that is soon.
@@ -141,6 +142,8 @@ class Following:
             if self._ticking is not None:
                 self._ticking.cancel()
                 self._ticking = None
+            for look in self._looks:
+                look.cancel()
             for store in self._stores.values():
                 store.close()
 
@@ -149,7 +152,8 @@ class Following:
         try:
             member.tick()
             self._facts.tick()
-            self._looks.update(member.agreements.holders_to_read(self._clock()))
+            for shard in member.agreements.holders_to_read(self._clock()):
+                self._look_soon(shard)
         except Exception:
             log.exception("a shard among others failed to advance its time")
         self._tick_later()
@@ -190,8 +194,6 @@ class Following:
     async def _read(self, shard: int) -> None:
         """Read what is needed most from the store of a shard."""
         member, store = self._member, self._stores[shard]
-        if shard in self._looks:
-            await self._look(shard)
         if shard in member.known.wanted:
             await self._learn_all(shard)
         reader = member.readers[shard]
@@ -208,7 +210,7 @@ class Following:
         """Return behind which frame to read, and how long to wait; None if something is first."""
         member = self._member
         reader = member.readers[shard]
-        if reader.is_looking or shard in self._looks or shard in member.known.wanted:
+        if reader.is_looking or shard in member.known.wanted:
             return None
         after = reader.next_read(self._clock())
         if after is None:
@@ -228,14 +230,17 @@ class Following:
             member.homes.contacts.end(shard, reader.place, reader.shown, is_all=is_all)
         self.hurry()
 
+    def _look_soon(self, shard: int) -> None:
+        task = asyncio.create_task(self._look(shard))
+        self._looks.add(task)
+        task.add_done_callback(self._looks.discard)
+
     async def _look(self, shard: int) -> None:
         """Read who has a shard, and whether that process raises its lease."""
-        self._looks.discard(shard)
         holder: str | None = None
-        try:
+        with suppress(StoreUnavailable):
             holder = await self._stores[shard].holder()
-        finally:
-            self._member.agreements.read(shard, holder, self._clock())
+        self._member.agreements.read(shard, holder, self._clock())
 
     def _note_away(self, shard: int, error: StoreUnavailable) -> None:
         if shard not in self._away:

@@ -33,6 +33,8 @@ class OtherStore:
         self._primary = primary
         self._keys = keys
         self._latest: Reader | None = None
+        # Reads of the log must not delay looks at the holder.
+        self._looking: Reader | None = None
         self._spacing = Spacing()
 
     @property
@@ -71,12 +73,15 @@ class OtherStore:
         In an embedded store, the lease is a counter, which is missing until the process serves. It
         is raised before the facts of others are read.
         """
-        epoch, lease = await self._reader.ask("HMGET", self._keys.meta, "epoch", "lease")
+        if self._looking is None or not self._looking.is_connected:
+            self._looking = Reader(self._primary())
+        epoch, lease = await self._looking.ask("HMGET", self._keys.meta, "epoch", "lease")
         if epoch is None:
             return ""
         return f"{epoch.decode()} {(lease or b'').decode()}"
 
     def close(self) -> None:
-        """Close the connection."""
-        if self._latest is not None:
-            self._latest.close()
+        """Close the connections."""
+        for each in (self._latest, self._looking):
+            if each is not None:
+                each.close()

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -271,8 +272,9 @@ async def until(is_so: Callable[[], object], limit_s: float = LIMIT_S) -> None:
 
 
 def ports_in_a_row(count: int) -> int:
-    """The first of so many ports that are free now."""
-    for first in range(20_000, 30_000, count):
+    """The first of so many ports that are free now; other runs of tests look elsewhere."""
+    begin = 20_000 + os.getpid() % 1_000 * 10
+    for first in chain(range(begin, 30_000, count), range(20_000, begin, count)):
         with ExitStack() as stack:
             for port in range(first, first + count):
                 taken = stack.enter_context(socket.socket())
