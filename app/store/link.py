@@ -108,6 +108,7 @@ class StoreLink:
             on_idle=self._ping,
             on_lost=self._leave,
         )
+        primary.on_replaced = self._give_up_former
         self._keeping: asyncio.Task[None] | None = None
         self._is_closed = False
         # Why the store must not be used although it may be available; empty if it may be used.
@@ -404,6 +405,11 @@ class StoreLink:
         if wire is not None:
             wire.abort(why)
         self._watch.end()
+
+    def _give_up_former(self) -> None:
+        """Close a connection to a server that answers, and is the primary no longer."""
+        if self._wire is not None and self._wire.address == self._primary.former:
+            self._leave("another server has taken its place")
 
     def check(self) -> None:
         """Close a connection that does not answer; ping an idle one."""

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 from holdfast.store.address import Address
@@ -63,6 +64,11 @@ class Primary:
         self._named: Address | None = None
         # Since when no server was found; None if one was.
         self._lost_at: float | None = None
+        # The server that was replaced last although it answers, and how often that has happened.
+        self.former: Address | None = None
+        self.replacements = 0
+        # Called then.
+        self.on_replaced: Callable[[], None] = _nothing
 
     def __str__(self) -> str:
         return str(self.address)
@@ -111,7 +117,9 @@ class Primary:
     async def is_named_by_most(self, server: Address, timeout_s: float) -> bool:
         """Ask all Sentinels at once. Returns whether most of them name this server, and no other.
 
-        The one that lets a replica take its place knows that before the others.
+        The one that lets a replica take its place knows that before the others. After a planned
+        failover, the former primary answers for ten seconds more: if most name another server,
+        connections to this one are given up.
         """
         doors = self._url.doors
         asked = (_in_time(self._named_by(door), timeout_s) for door in doors)
@@ -121,9 +129,17 @@ class Primary:
                 log.debug("the Sentinel at %s does not answer: %s", door, each)
             elif isinstance(each, BaseException):
                 raise each
-            elif each != server:
-                return False
-        return 2 * answers.count(server) > len(doors)
+        named = Counter(each for each in answers if isinstance(each, Address))
+        place, votes = next(iter(named.most_common(1)), (server, 0))
+        is_most = 2 * votes > len(doors)
+        if is_most and place != server:
+            self._be_replaced(server)
+        return is_most and {*named} == {server}
+
+    def _be_replaced(self, server: Address) -> None:
+        self.former = server
+        self.replacements += 1
+        self.on_replaced()
 
     async def sentinels_view(self, timeout_s: float) -> SentinelsView | None:
         """Return what Sentinels know of the store; None if there are none."""
@@ -269,6 +285,10 @@ class Primary:
     def _place(self, said_by: Address, place: tuple[str, int]) -> Address:
         host, port = place
         return self._url.server.at(host or said_by.host, port)
+
+
+def _nothing() -> None:
+    """No connection has to be given up."""
 
 
 async def _in_time(work: Awaitable[T], timeout_s: float) -> T:

@@ -26,6 +26,8 @@ class Reader:
         self._primary = primary
         self._wire: RespConnection | None = None
         self._turn = asyncio.Lock()
+        # How often the store had been replaced when this connection began.
+        self._replacements = 0
 
     @property
     def is_connected(self) -> bool:
@@ -106,6 +108,11 @@ class Reader:
                 await asyncio.sleep(MOVING_S)
 
     async def _connected(self) -> RespConnection:
+        primary, wire = self._primary, self._wire
+        if self._replacements != primary.replacements:
+            self._replacements = primary.replacements
+            if wire is not None and wire.address == primary.former:
+                self.close()
         if self._wire is None or self._wire.lost.done():
             self._wire = await self._primary.connect([], _TIMEOUT_S)
         return self._wire

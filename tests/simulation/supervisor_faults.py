@@ -9,6 +9,8 @@ from tests.simulation.supervised import Unit
 
 # How many starts fail in a restart with bad settings or code.
 _FAILS = 1
+# How long a process hangs, if nobody kills it.
+_HANGS_S = 10.0
 # How often to look whether a server has left, and for how long.
 _LOOK_S, _MOST_LOOKS = 0.001, 3_000
 
@@ -98,7 +100,7 @@ def restart_and_kill(stage: Stage, duration_s: float) -> None:
 def restart_and_freeze(stage: Stage, _: float) -> None:
     """Replace the servers of a machine, and freeze a new one when the old one has left.
 
-    The supervisor kills it.
+    The supervisor kills it before it thaws, unless that is killed itself.
     """
     unit = _unit(stage)
     unit.ask_restart()
@@ -106,7 +108,7 @@ def restart_and_freeze(stage: Stage, _: float) -> None:
     def freeze(looks: int) -> None:
         for post in unit.posts:
             if post.server is not None and post.server.has_left and post.process in unit.living:
-                unit.living[-1].freeze()
+                _freeze(stage, unit.living[-1], _HANGS_S)
                 return
         if looks:
             stage.world.later(_LOOK_S, partial(freeze, looks - 1))

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import count
 
 import pytest
@@ -207,6 +208,29 @@ async def test_no_message_that_a_replica_has_confirmed_is_lost_by_a_failover(
     assert nodes.owner != owner
     there = nodes.owner.ask("HKEYS", RedisKeys("test").bodies)
     assert {*ids(*publisher.kept)} <= {*map(int, there)}
+
+
+def has_taken_over(replica: Node) -> bool:
+    return bool(replica.info["role"] == "master")
+
+
+async def test_a_planned_failover_loses_no_message_and_delays_publishers_for_a_moment(
+    nodes: Cluster,
+) -> None:
+    async with publishing(nodes.url) as publisher:
+        for _ in range(2):
+            former, replica = nodes.owner, nodes.replica
+            replica.ask("CLUSTER", "FAILOVER")
+            async with asyncio.timeout(5):
+                await until(partial(has_taken_over, replica))
+                await publisher.gets(PersistOutcome.KEPT)
+            await asyncio.to_thread(nodes.heal)
+            assert nodes.owner is replica
+            assert nodes.replica is former
+    there = nodes.owner.ask("HKEYS", RedisKeys("test").bodies)
+    assert {*ids(*publisher.kept)} <= {*map(int, there)}
+    # The primary pauses until its replica has everything, and then sends its clients there.
+    assert [PersistOutcome.REFUSED] not in publisher.outcomes
 
 
 async def test_a_living_server_writes_again_what_a_failover_has_lost(nodes: Cluster) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -15,7 +16,7 @@ from holdfast.store.failover_risks import failover_risks
 from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import SPEAK_S
 from holdfast.store.reader import Reader
-from tests.store.caller import Caller, calling
+from tests.store.caller import Caller, calling, until
 from tests.store.sentinels import DOWN_AFTER_MS, SERVICE, Trio, trio
 from tests.store.servers import TAG, ValkeyServer, primary_at
 from tests.store.store_process import ids
@@ -124,6 +125,28 @@ async def test_a_failover_loses_at_most_the_last_moment_and_keeps_the_order(
     assert_kept(sentinels.primary, caller, may_lack)
     assert [is_up for is_up, _ in caller.states] == [False, True]
     sentinels.rejoin(primary)
+
+
+def is_left(server: ValkeyServer) -> bool:
+    return b" name=holdfast " not in server.ask("CLIENT", "LIST")
+
+
+async def test_a_planned_failover_loses_no_message_and_is_followed_before_the_former_primary_learns(
+    sentinels: Trio,
+) -> None:
+    async with publishing(sentinels.url) as publisher:
+        for _ in range(2):
+            former = sentinels.primary
+            sentinels.sentinels[0].ask("SENTINEL", "FAILOVER", SERVICE)
+            # It accepts messages for ten seconds more, which only its clients would have.
+            async with asyncio.timeout(5):
+                await until(partial(is_left, former))
+            assert former.ask("ROLE")[0] == b"master"
+            await asyncio.to_thread(sentinels.rejoin, former)
+            await publisher.gets(PersistOutcome.KEPT)
+            assert sentinels.primary is not former
+    there = sentinels.primary.ask("HKEYS", RedisKeys("test").bodies)
+    assert {*ids(*publisher.kept)} <= {*map(int, there)}
 
 
 async def test_no_message_that_a_replica_has_confirmed_is_lost_by_a_failover(
