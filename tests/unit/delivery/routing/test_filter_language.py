@@ -4,7 +4,7 @@ import sqlite3
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from holdfast.delivery.routing.filter_language import FilterInvalid, parse
@@ -235,5 +235,11 @@ def test_a_filter_has_the_result_that_sqlite_gives(text: str, data: dict[str, An
         columns = ", ".join(f"? AS {name}" for name in data)
         query = f"SELECT {text} FROM (SELECT {columns}) AS data"
         [said] = sql.execute(query, list(data.values())).fetchone()
-    found = parse(text)({"data": data})
+    try:
+        condition = parse(text)
+    except FilterInvalid as refused:
+        # What is drawn may be longer than any filter may be.
+        assume("at most" not in str(refused))
+        raise
+    found = condition({"data": data})
     assert found == (None if said is None else bool(said))
