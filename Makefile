@@ -50,7 +50,7 @@ AGAIN = $(MAKE) --no-print-directory
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## make the environment; afterwards .venv/bin/holdfast works
@@ -149,6 +149,12 @@ test-slow-web:
 	$(SLOW) tests/web $(ARGS)
 test-slow-store:
 	$(SLOW) $(STORE) $(ARGS)
+
+# What a night of one core plays, with its results; the same command goes on where it was stopped.
+SIMULATED ?= $(CACHE)/simulated-$(shell git rev-parse --short HEAD 2>/dev/null)
+.PHONY: test-simulation
+test-simulation: $(STAMPS)/dev ## 3,000 seeds and all broken builds in a night; ARGS="--minutes 60" for a part
+	nice $(BIN)/python -m tests.simulation.night --home $(SIMULATED) $(ARGS)
 
 .PHONY: unit
 unit: $(STAMPS)/pipeline ## the unit tests but for the slow ones, in seconds

@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _HASH_SEED = "0"
 
 
-def main() -> int:
-    """Play the seeds of the command line. Returns 1 if one of them broke a promise, else 0."""
+def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return what these words say, or those of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", default="1-50", help="the first and the last seed: 1-50, or 1-")
     parser.add_argument("--seed", type=int, help="one seed")
@@ -37,7 +37,12 @@ def main() -> int:
     parser.add_argument("--digests", action="store_true", help="print what tells traces apart")
     parser.add_argument("--log", action="store_true", help="print what the servers log")
     parser.add_argument("--broken", help="break the servers in this way, and stop when it shows")
-    given = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def main() -> int:
+    """Play the seeds of the command line. Returns 1 if one of them broke a promise, else 0."""
+    given = parsed()
     if not given.log:
         # Judges alone listen.
         logging.getLogger().addHandler(logging.NullHandler())
@@ -46,6 +51,15 @@ def main() -> int:
     if given.broken is None:
         return _play_all(given)
     # Imported late: the order of sets must be decided before anything is made.
+    from tests.simulation.broken import damaged
+
+    shown(given)
+    with damaged(given.broken):
+        return _play_all(given)
+
+
+def shown(given: argparse.Namespace) -> None:
+    """Let whatever is needed take part to see that servers are broken."""
     from tests.simulation import broken
     from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
 
@@ -55,8 +69,6 @@ def main() -> int:
     given.store = broken.SHOWN_AT.get(given.broken, given.store)
     given.faults = given.faults or broken.SHOWN_BY.get(given.broken, "")
     given.groups = given.groups or broken.SHOWN_TO.get(given.broken, "")
-    with broken.damaged(given.broken):
-        return _play_all(given)
 
 
 def _seeds(given: argparse.Namespace) -> Iterable[int]:
@@ -66,7 +78,7 @@ def _seeds(given: argparse.Namespace) -> Iterable[int]:
     return range(int(first), int(last or first) + 1) if last or not dash else count(int(first))
 
 
-def _setting(given: argparse.Namespace) -> "Setting":
+def setting_of(given: argparse.Namespace) -> "Setting":
     from tests.simulation.play import Setting
     from tests.simulation.store_site import Kind
 
@@ -90,7 +102,7 @@ def _play_all(given: argparse.Namespace) -> int:
     from tests.simulation.required import required
     from tests.simulation.shrinking import shrunk
 
-    setting = _setting(given)
+    setting = setting_of(given)
     broken: list[int] = []
     report = Report(required(setting))
     cpu_s, true_s, steps, played = 0.0, 0.0, 0, 0

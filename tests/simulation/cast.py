@@ -8,6 +8,7 @@ from tests.simulation.actors import Plan, Poster, Publisher
 from tests.simulation.asking import Outcomes, Requester, Responder
 from tests.simulation.books import Books
 from tests.simulation.erasing import Eraser, Erasures, Follower
+from tests.simulation.gluttons import Glutton
 from tests.simulation.histories import Historian, Histories
 from tests.simulation.jobs import Jobs, Worker
 from tests.simulation.members import Attendance, Member, Watcher
@@ -39,6 +40,8 @@ _OFTEN = 0.3
 _POSTS = 0.5
 # How often two or three clients claim one name.
 _RIVALS = 0.4
+# How often somebody asks for more than there is.
+_GLUTTONS = 0.3
 # How often all shards are on one machine.
 _ON_ONE_MACHINE = 0.6
 
@@ -97,6 +100,8 @@ class Cast:
         """Make the clients."""
         if self._posts:
             self.actors.append(Poster("post0", plan, oracle))
+        if Random(f"{self._random.random()} glutton").random() < _GLUTTONS:
+            self.actors.append(Glutton(plan))
         if self._rivals:
             self.actors += [Rival("rival/1", plan) for _ in self._some(2, 3)]
         if READS in self._groups:

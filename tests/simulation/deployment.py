@@ -12,6 +12,7 @@ from holdfast.settings import Settings
 from holdfast.store.deployment import Division
 from tests.simulation.books import Books
 from tests.simulation.cast import ALL_RULES, RULES, Rules
+from tests.simulation.gluttons import LIMITS
 from tests.simulation.oracle import Oracle, bucket_of
 from tests.simulation.process import Process
 from tests.simulation.server import PORT, Post, Served, settings_of
@@ -61,6 +62,7 @@ class Deployment:
             "timeout": round(poll_s * 1000),
             "standby": count > 1 and not has_shards,
             "chat": not has_shards,
+            **LIMITS,
         }
         # What the operator last wanted servers to be told about channels.
         self.rules = RULES

@@ -26,6 +26,8 @@ class Attempt(NamedTuple):
     asked_at: float
     # Whether it says that a message could not be used.
     refuses: bool = False
+    # The error that is due, if it is more than a server takes.
+    due: str = ""
 
 
 class Witness(Protocol):
@@ -113,11 +115,15 @@ class Session:
             self._asking.hang_up()
             self._use(kind(self._manners.doors))
 
-    async def send(self, channel: str, **fields: Any) -> Message:
-        """Send a message of the session; returns the reply. Raises `Denied` or `Lost`."""
+    async def send(self, channel: str, *, due: str = "", **fields: Any) -> Message:
+        """Send a message of the session; returns the reply. Raises `Denied` or `Lost`.
+
+        Args:
+            due: The error that is due, if it is more than a server takes.
+        """
         message = {"channel": channel, "clientId": self.client_id, **fields}
         limit_s = self._manners.answer_s
-        return await self._tell(self._asking, message, limit_s)
+        return await self._tell(self._asking, message, limit_s, due)
 
     async def connect(self, **ext: Any) -> Message:
         """Connect once; returns the reply, whose events the next connect acknowledges."""
@@ -146,13 +152,17 @@ class Session:
         self._former_ack = self._ack if acks_again else 0
         self.forget()
 
-    async def _tell(self, talker: Talker, message: Message, limit_s: float) -> Message:
+    async def _tell(
+        self, talker: Talker, message: Message, limit_s: float, due: str = ""
+    ) -> Message:
         """Send a message; returns the reply. Raises `Denied` or `Lost`."""
         client_id = message.get("clientId", "")
         channel, witness = message["channel"], self._manners.witness
         refuses = "verdicts" in (message.get("ext") or {}).get("delivery", ())
         attempt = Attempt(
-            *(self._name, client_id, channel, talker.door[0], witness.now()), refuses=refuses
+            *(self._name, client_id, channel, talker.door[0], witness.now()),
+            refuses=refuses,
+            due=due,
         )
         witness.begins(attempt)
         try:

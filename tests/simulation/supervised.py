@@ -24,7 +24,7 @@ from holdfast.compose.placement import Placement, placed
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import Succession
 from holdfast.settings import Settings
-from holdfast.supervisor import replacing, state
+from holdfast.supervisor import replacing, state, watching
 from holdfast.supervisor import running as supervisor_running
 from holdfast.supervisor.control import CONTROL, CONTROL_FILE, Do, PeerGone
 from holdfast.supervisor.importer import serve_forks
@@ -433,4 +433,5 @@ _REPLACED: tuple[tuple[object, str, object], ...] = (
     (supervisor_running, "log", _log),
     (replacing, "log", _log),
     (state, "log", _log),
+    (watching, "log", _log),
 )

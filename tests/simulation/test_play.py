@@ -3,24 +3,23 @@
 import pytest
 
 from tests.effort import TIMES
+from tests.simulation.modes import MODES, Mode, first_seed
 from tests.simulation.run import simulate
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def test_no_seed_breaks_a_promise() -> None:
-    code, said = simulate("--seeds", f"1-{3 * TIMES}")
-    assert code == 0, said
+@pytest.mark.timeout(600 * TIMES)
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.words or "one server")
+def test_no_seed_breaks_a_promise(mode: Mode) -> None:
+    """The seeds are others for each commit; what is printed says which."""
+    first = first_seed()
+    words = (*mode.words.split(), "--seeds", f"{first}-{first + mode.seeds * TIMES - 1}")
+    code, said = simulate(*words)
+    assert code == 0, f"python -m tests.simulation {' '.join(words)}\n{said}"
 
 
-@pytest.mark.timeout(360 * TIMES)
-@pytest.mark.parametrize("store", ["pair", "cluster"])
-def test_no_failover_of_the_store_breaks_a_promise(store: str) -> None:
-    code, said = simulate("--seeds", f"1-{2 * TIMES}", "--store", store)
-    assert code == 0, said
-
-
-def test_no_seed_breaks_a_promise_of_shards() -> None:
+def test_a_few_seeds_reach_what_matters_to_shards() -> None:
     code, said = simulate("--shards", "--seeds", "10-13", "--marks")
     assert code == 0, said
     reached = {line[8:] for line in said.splitlines() if line[:6].strip().isdigit()}
@@ -31,21 +30,6 @@ def test_no_seed_breaks_a_promise_of_shards() -> None:
     assert any(mark.startswith("fault kill_server") for mark in reached), said
 
 
-@pytest.mark.parametrize("store", ["own", "pair", "cluster"])
-def test_no_fault_of_the_stores_of_shards_breaks_a_promise(store: str) -> None:
-    code, said = simulate("--shards", "--seeds", "4-5", "--store", store)
-    assert code == 0, said
-
-
-@pytest.mark.parametrize(
-    ("store", "seeds"),
-    [("single", "10-13"), ("own", "10-11"), ("pair", "10-11"), ("cluster", "16-17")],
-)
-def test_no_division_breaks_a_promise(store: str, seeds: str) -> None:
-    code, said = simulate("--divide", "--seeds", seeds, "--store", store)
-    assert code == 0, said
-
-
 def test_no_fault_of_a_supervisor_breaks_a_promise() -> None:
     faults = "ask_for_restart,restart_and_kill,kill_supervisor,kill_importer,kill_server"
     words = ("--supervisor", "--shards", "--seeds", "2-5", "--faults", faults, "--marks")
@@ -53,11 +37,6 @@ def test_no_fault_of_a_supervisor_breaks_a_promise() -> None:
     assert code == 0, said
     reached = {line[8:] for line in said.splitlines() if line[:6].strip().isdigit()}
     assert reached >= {"a supervisor has replaced its servers", "a supervisor ended"}, said
-
-
-def test_a_server_alone_keeps_its_promises_below_a_supervisor() -> None:
-    code, said = simulate("--supervisor", "--seeds", "1-3")
-    assert code == 0, said
 
 
 @pytest.mark.parametrize("more", [(), ("--supervisor",)])

@@ -46,6 +46,8 @@ _OF_CLIENTS = frozenset(
 # What a service says instead of 503.
 _AWAY = ("resource.cluster.notAvailable", "communication.noConnection")
 _LOST = "lost: "
+# In place of an error, if a message was accepted that is more than a server takes.
+_TAKEN = "successful"
 _CODE = re.compile(rf"(?:{_LOST}status )?(\d+)")
 # After so long without contact a session may be over: the servers' limit, by a clock that is fast.
 _SILENT_S = 10.0 / 1.1 - 0.5
@@ -125,6 +127,8 @@ class Answers:
     def answered(self, attempt: Attempt, reply: Message) -> None:
         """Note that it was done."""
         now = self.now()
+        if attempt.due:
+            self._failures.append(_Failure(attempt, now, _TAKEN, is_of_standby=False))
         if attempt.channel == HANDSHAKE:
             id = reply["clientId"]
             self._lives[id] = _Life(attempt.name, now, self._home_of(id), now)
@@ -155,7 +159,9 @@ class Answers:
 
     def _may_be(self, failure: _Failure, excuses: Excuses) -> bool:
         code, text = failure.code, failure.said.rpartition(":")[2]
-        if text in _OF_CLIENTS:
+        if failure.attempt.due:
+            excuses.judges(f"limit {failure.attempt.due}")
+        if text in _OF_CLIENTS or (text and text == failure.attempt.due):
             return True
         if code == "402":
             return self._may_be_over(failure, excuses)

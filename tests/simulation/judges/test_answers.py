@@ -99,3 +99,15 @@ def test_no_answer_at_all_needs_an_excuse() -> None:
     scene = Scene()
     scene.answers.failed(scene.asks(), Lost("TimeoutError"))
     assert len(scene.answers.violations(scene.excuses)) == 1
+
+
+def test_each_limit_answers_with_its_error_and_lets_nothing_pass() -> None:
+    scene = Scene()
+    attempt = scene.asks()._replace(due="message_too_large")
+    scene.answers.failed(attempt, Denied({"error": "413::message_too_large"}))
+    assert scene.answers.violations(scene.excuses) == []
+    scene.answers.failed(attempt, Denied({"error": "413::subscriptions_exceeded"}))
+    assert len(scene.answers.violations(scene.excuses)) == 1
+    scene.answers.answered(attempt, {})
+    assert len(scene.answers.violations(scene.excuses)) == 2
+    assert scene.excuses.judged["limit message_too_large"] == 6

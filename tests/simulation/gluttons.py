@@ -1,0 +1,76 @@
+"""Clients that ask for more than a server takes: it says so with one error for each limit (S10)."""
+
+import asyncio
+import random
+from typing import Any
+
+from tests.simulation.actors import Plan
+from tests.simulation.session import SUBSCRIBE, Session
+from tests.simulation.talker import Denied, Lost, Message
+
+# What servers are told: others stay below that.
+LIMITS: dict[str, Any] = {
+    "max_message_size": 8192,
+    "max_subscriptions": 50,
+    "max_depth": 32,
+    "max_channel_length": 64,
+    "max_channel_segments": 8,
+}
+_CHANNEL = "/glutton"
+_PAUSE_S = 1.0
+
+
+def _nested(depth: int) -> Any:
+    found: Any = 1
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+# What is too much, by the error that is due.
+_TOO_MUCH: dict[str, Message] = {
+    "message_too_large": {"channel": _CHANNEL, "data": "x" * LIMITS["max_message_size"]},
+    "message_too_deep": {"channel": _CHANNEL, "data": _nested(LIMITS["max_depth"])},
+    "channel_invalid": {"channel": "/" + "x" * LIMITS["max_channel_length"], "data": 1},
+    "subscriptions_exceeded": {
+        "channel": SUBSCRIBE,
+        "subscription": [f"{_CHANNEL}/{n}" for n in range(LIMITS["max_subscriptions"] + 1)],
+    },
+}
+
+
+class Glutton:
+    """Asks for too much, again and again, and goes on with its session."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._session = Session(plan.manners)
+
+    async def run(self) -> None:
+        """Ask for too much until the plan is over."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._ask_all())
+            group.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                if not self._session.client_id:
+                    await self._session.begin()
+                await self._session.connect()
+            except (Lost, Denied):
+                await asyncio.sleep(_PAUSE_S * random.random())
+
+    async def _ask_all(self) -> None:
+        while not self._plan.is_over:
+            if self._session.client_id:
+                await self._ask()
+            await asyncio.sleep(_PAUSE_S * random.random())
+
+    async def _ask(self) -> None:
+        due, message = random.choice([*_TOO_MUCH.items()])
+        try:
+            await self._session.send(**message, due=due)
+        except (Lost, Denied):
+            # It goes on as before.
+            return

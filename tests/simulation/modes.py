@@ -1,0 +1,49 @@
+"""The kinds of deployments that are played, how often, and with which seeds."""
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.forking import ROOT
+
+# Seeds begin at one of so many, which the commit decides.
+_SEEDS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A kind of deployment, by the words of the command line, with the seeds of a short run."""
+
+    words: str
+    seeds: int
+
+    @property
+    def is_supervised(self) -> bool:
+        return "--supervisor" in self.words
+
+
+# A seed of one server takes half a second, others up to three.
+MODES: Sequence[Mode] = (
+    Mode("", 16),
+    Mode("--store pair", 8),
+    Mode("--store cluster", 6),
+    Mode("--supervisor", 6),
+    Mode("--shards", 6),
+    Mode("--shards --store own", 4),
+    Mode("--shards --store pair", 3),
+    Mode("--shards --store cluster", 3),
+    Mode("--shards --supervisor", 4),
+    Mode("--divide", 2),
+    Mode("--divide --store own", 2),
+    Mode("--divide --store pair", 2),
+    Mode("--divide --store cluster", 1),
+)
+
+
+def first_seed() -> int:
+    """Return the first of the seeds that are played for this commit: others for each."""
+    found = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    # Sources without a history always play the same ones.
+    return int(found.stdout.strip() or "0", 16) % _SEEDS + 1
