@@ -20,6 +20,7 @@ from tests.simulation.process import Main, Process
 from tests.simulation.schedule import Schedule, schedule
 from tests.simulation.server import adapted
 from tests.simulation.session import Manners
+from tests.simulation.small import small_limits
 from tests.simulation.store_site import Kind, StoreSite
 from tests.simulation.world import World
 
@@ -241,6 +242,7 @@ def play(seed: int, setting: Setting = Setting()) -> Result:
         tempfile.TemporaryDirectory() as home,
         adapted(),
         World(seed, keeps_trace=setting.keeps_trace) as world,
+        small_limits(seed, world.coverage),
     ):
         played = Play(world, Path(home), setting)
         with played.bench.sitting():

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from tests.simulation.faults import restart_in_vain
 from tests.simulation.play import Setting
 from tests.simulation.schedule import possible
+from tests.simulation.small import REACHED, mark_of
 from tests.simulation.store_site import Kind
 
 # Scripts that change something, and whose repeats do nothing.
@@ -13,31 +15,40 @@ _SCRIPTS_OF_SHARDS = ("append", "append_facts", "take", "follow", "trim_log")
 
 def required(setting: Setting) -> Iterator[str]:
     """Yield the marks."""
-    for fault in possible(
+    faults = possible(
         setting.kind, has_shards=setting.has_shards, is_supervised=setting.is_supervised
-    ):
-        yield f"fault {fault.__name__}"
+    )
+    yield from (f"fault {fault.__name__}" for fault in faults)
     for script in _SCRIPTS + (_SCRIPTS_OF_SHARDS if setting.has_shards else ()):
         yield f"script {script}"
         yield f"repeated {script}"
     yield from ("a server fell silent", "a server spoke again")
     if setting.kind is not Kind.SINGLE:
         yield "a store went back"
+    if setting.is_supervised:
+        yield from _OF_SUPERVISORS
+    elif restart_in_vain in faults:
+        yield from _OF_RESTARTS
     if setting.has_shards:
         yield from _OF_SHARDS
+        yield from (mark_of(*each) for each in REACHED)
     else:
         yield "a server was fenced off"
 
 
+_OF_RESTARTS = ("all servers were succeeded", "a restart failed", "a server was taken back")
+_OF_SUPERVISORS = (
+    "a supervisor has welcomed its operator",
+    "a supervisor has replaced its servers",
+    "a restart of a supervisor failed",
+    "a supervisor ended",
+)
 _OF_SHARDS = (
     "told before what an opening reads",
     "told behind what an opening reads",
     "a store had no memory",
     "a store had no disk",
     "a request was given up with its link",
-    "all servers were succeeded",
-    "a restart failed",
-    "a server was taken back",
     "another shard has done work",
     "another shard had work before its home started",
     "another shard gave work back",
