@@ -104,9 +104,12 @@ class Primary:
         """Ask others whether the store is at another server than this one."""
         for door in [door for door in self._doors if door != server][:_MOST_TRIED]:
             try:
-                return await _in_time(self._shown_by(door), timeout_s) != server
+                patience_s = min(timeout_s, self._patience_s())
+                return await _in_time(self._shown_by(door), patience_s) != server
             except Unusable as error:
                 log.debug("%s does not say where the store is: %s", door, error)
+                # Its machine may be gone together with the server: from now on, ask others first.
+                self._put_last(door)
         return False
 
     @property

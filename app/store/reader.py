@@ -109,10 +109,13 @@ class Reader:
 
     async def _connected(self) -> RespConnection:
         primary, wire = self._primary, self._wire
-        if self._replacements != primary.replacements:
-            self._replacements = primary.replacements
-            if wire is not None and wire.address == primary.former:
-                self.close()
+        is_former = wire is not None and wire.address == primary.former
+        is_left = is_former and self._replacements != primary.replacements
+        self._replacements = primary.replacements
+        if wire is not None and (is_left or wire.address != primary.address):
+            # The store is elsewhere, also if another connection has found that out: this one may
+            # lead nowhere.
+            self.close()
         if self._wire is None or self._wire.lost.done():
             self._wire = await self._primary.connect([], _TIMEOUT_S)
         return self._wire

@@ -65,6 +65,20 @@ async def test_it_connects_again_after_the_connection_was_lost() -> None:
         assert await reader.ask("ECHO", 3) == b"3"
 
 
+async def test_it_connects_anew_if_the_store_was_found_elsewhere_meanwhile() -> None:
+    async with fake_store() as former, fake_store() as store:
+        primary = primary_at(former.url)
+        reader = Reader(primary)
+        former.answers, store.answers = [b"+1\r\n"], [b"+2\r\n"]
+        assert await reader.ask("ECHO", 1) == b"1"
+        # Another connection has been led there. This one may get no answer any more.
+        primary.address = primary_at(store.url).address
+        former.answers = [b"+3\r\n"]
+        assert await reader.ask("ECHO", 3) == b"3"
+        assert len(former.connections) == 2
+        reader.close()
+
+
 async def test_a_store_that_refuses_a_question_answers_the_next_one(
     shared_valkey: ValkeyServer,
 ) -> None:

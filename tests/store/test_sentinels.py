@@ -49,6 +49,22 @@ async def test_any_sentinel_leads_to_the_store(sentinels: Trio) -> None:
     assert [is_up for is_up, _ in caller.states] == [False, True]
 
 
+async def test_a_dead_sentinel_hides_no_failover_from_those_who_ask_whether_there_was_one(
+    sentinels: Trio,
+) -> None:
+    loop = asyncio.get_running_loop()
+    sentinels.sentinels[0].freeze()
+    try:
+        primary = primary_at(sentinels.url)
+        other = next(each for each in sentinels.servers if each != sentinels.sentinels[1].primary)
+        began = loop.time()
+        for _ in range(3):
+            assert await primary.is_replaced(primary.address.at("127.0.0.1", other), 5.0)
+        assert loop.time() - began < 5.0
+    finally:
+        sentinels.sentinels[0].thaw()
+
+
 async def test_a_service_that_no_sentinel_knows_is_refused(sentinels: Trio) -> None:
     with pytest.raises(StoreUnavailable, match="does not know the service market"):
         await Caller(f"redis+sentinel://{sentinels.hosts}/market").link.open()
