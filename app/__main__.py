@@ -7,6 +7,8 @@ from importlib import import_module
 
 # New objects at which Python begins to look for garbage: more than any command needs to start.
 _YOUNG = 200_000
+# A server without a supervisor imports none of these.
+_BELOW_A_SUPERVISOR = ("holdfast.compose.supervised", "holdfast.supervisor.titles")
 # A server alone imports none of these, or later.
 _OF_SEVERAL = (
     "holdfast.compose.workers",
@@ -57,7 +59,7 @@ def _load_server(count: int) -> None:
     from holdfast.cli.main import load
 
     load("serve")
-    for each in _OF_SEVERAL if count > 1 else ():
+    for each in (*_BELOW_A_SUPERVISOR, *(_OF_SEVERAL if count > 1 else ())):
         import_module(each)
 
 

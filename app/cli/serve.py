@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import orjson
 import uvloop
@@ -24,16 +24,15 @@ from holdfast.cli.output import complain
 from holdfast.cli.program import Program, WithManyOptions
 from holdfast.compose import CannotStart, Dismissed, running
 from holdfast.compose.placement import Placement, alone
-from holdfast.compose.standing_in import standing_in
 from holdfast.compose.succession import NoSuccession
-from holdfast.compose.supervised import Supervised, do_as_asked
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.settings.environment import LIST
-from holdfast.settings.suggestion import did_you_mean
 from holdfast.store.connection import StoreUnavailable
 from holdfast.supervisor.control import Channel, Say, given_channel, reason
-from holdfast.supervisor.titles import SERVER, STAND_IN, name_process, server_of
 from holdfast.web.admin.tokens import OPERATOR_FILE
+
+if TYPE_CHECKING:
+    from holdfast.compose.supervised import Supervised
 
 # What settings with a pattern may be.
 _NAME = "write up to 32 lower-case letters, digits and dashes"
@@ -129,6 +128,8 @@ def _complaint(fault: Any) -> str:
     setting = ".".join(str(part) for part in fault["loc"])
     text = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "extra_forbidden":
+        from holdfast.settings.suggestion import did_you_mean
+
         *place, name = fault["loc"]
         known = (ChannelSettings if place else Settings).model_fields
         text = f"this setting does not exist{did_you_mean(str(name), known)}"
@@ -173,6 +174,8 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
     # SIGHUP is the supervisor's.
     stopped = asyncio.Event()
     _set_by([signal.SIGTERM, signal.SIGINT], stopped)
+    from holdfast.compose.supervised import Supervised
+
     supervisor = Supervised(channel, stopped)
     await supervisor.begin()
     placement = alone(found)
@@ -182,8 +185,10 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
         placement = await place_of(found, supervisor)
     if not placement.is_alone:
         logs.configure(found.log_level, shard=placement.number)
-    name_process(_name_of(supervisor, placement))
+    _name_process(supervisor, placement)
     if supervisor.is_stand_in:
+        from holdfast.compose.standing_in import standing_in
+
         async with standing_in(found, supervisor):
             ends = [asyncio.create_task(each) for each in (supervisor.ended(), stopped.wait())]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -193,7 +198,7 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
 
 
 async def _serve_in(
-    found: Settings, supervisor: Supervised, placement: Placement, stopped: asyncio.Event
+    found: Settings, supervisor: "Supervised", placement: Placement, stopped: asyncio.Event
 ) -> None:
     """Serve in a place until somebody says otherwise. Raises `Dismissed` if it never served."""
     token = (found.data / OPERATOR_FILE).absolute()
@@ -206,6 +211,8 @@ async def _serve_in(
         supervisor.ready(url=server.url, limits=limits)
         if supervisor.is_first and placement.is_alone:
             welcome()
+        from holdfast.compose.supervised import do_as_asked
+
         asked = asyncio.create_task(do_as_asked(supervisor, server))
         ended = asyncio.create_task(stopped.wait())
         await asyncio.wait([asked, ended], return_when=asyncio.FIRST_COMPLETED)
@@ -217,10 +224,14 @@ async def _serve_in(
             _leave_at_once()
 
 
-def _name_of(supervisor: Supervised, placement: Placement) -> str:
+def _name_process(supervisor: "Supervised", placement: Placement) -> None:
+    # A server without a supervisor keeps the name of its program.
+    from holdfast.supervisor.titles import SERVER, STAND_IN, name_process, server_of
+
     if supervisor.is_stand_in:
-        return STAND_IN
-    return SERVER if placement.is_alone else server_of(placement.number)
+        name_process(STAND_IN)
+    else:
+        name_process(SERVER if placement.is_alone else server_of(placement.number))
 
 
 def _has_terminal() -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.commands.running import Commands
 from holdfast.bayeux.sessions.replaying import Replaying
+from holdfast.bayeux.state.server_state import ServerState
 from holdfast.compose.alerts import alert_limits
 from holdfast.compose.operations import Operated
 from holdfast.compose.placement import Placement
@@ -35,7 +36,6 @@ from holdfast.web.admin.feed import Feed
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.given_ids import GIVEN
 from holdfast.web.admin.routing import Handlers, Once
-from holdfast.web.admin.shards import ShardViews
 from holdfast.web.admin.tallying import Tallying
 from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import Tokens
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from holdfast.compose.joint_administration import JointAdministration
     from holdfast.login.extension import Logins
+    from holdfast.web.admin.shards import ShardViews
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +153,7 @@ def make_administration(
         replicas.on_change = alert_watch.replicas_changed
         run_until_closed(stack, replicas.watch(lambda: store.is_available))
     run_until_closed(stack, alert_watch.run())
-    shards = ShardViews(
-        *(state, placement.number, tuple(placement.others)),
-        ends=ends,
-        started=figures.started,
-        away_s=away_s,
-    )
+    shards = partial(_shard_views, state, placement, ends, figures.started, away_s)
     operated = Operated(
         *(running, storage, letters, replays, figures, tallying, alerts, shards, results, frames),
         partial(until_speaking, endpoint.right),
@@ -170,6 +166,19 @@ def make_administration(
     tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
     run_until_closed(stack, tokens_watch.run())
     return Administration(admin, own, replays, alerts, joint)
+
+
+def _shard_views(
+    state: ServerState,
+    placement: Placement,
+    ends: Callable[[], Mapping[int, Ends]],
+    started: int,
+    away_s: Callable[[], Mapping[int, float]],
+) -> "ShardViews":
+    # Few servers show them.
+    from holdfast.web.admin.shards import ShardViews
+
+    return ShardViews(state, placement.number, tuple(placement.others), ends, started, away_s)
 
 
 def _joint(

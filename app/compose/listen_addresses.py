@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.tls_files import read_tls
 from holdfast.settings import Settings
 from holdfast.web.addresses import Address, resolve
 
@@ -29,7 +28,11 @@ class ListenAddresses:
 
 async def find_addresses(settings: Settings, shard: int = 0) -> ListenAddresses:
     """Resolve the addresses in the settings; raises `CannotStart`."""
-    tls = read_tls(settings)
+    tls = None
+    if settings.tls_cert is not None:
+        from holdfast.compose.tls_files import read_tls
+
+        tls = read_tls(settings)
     main = await _main(settings, tls)
     if not main.is_private and not settings.open and not settings.requires_login:
         raise CannotStart(

@@ -14,12 +14,12 @@ from holdfast.store.replays.control import Replays
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.figures import LiveFigures
-from holdfast.web.admin.shards import ShardViews
 from holdfast.web.admin.tallying import Tallying
 
 if TYPE_CHECKING:
     from holdfast.web.admin.route import Route
     from holdfast.web.admin.routing import Handler
+    from holdfast.web.admin.shards import ShardViews
 
 # What is imported then, in steps that keep no client waiting. The last one needs all others.
 STEPS = (
@@ -28,6 +28,7 @@ STEPS = (
     "session_views",
     "system_views",
     "now_views",
+    "shards",
     "now_tables",
     "now",
     "route",
@@ -54,7 +55,7 @@ class Operated:
     figures: LiveFigures
     tallying: Tallying
     alerts: Alerts
-    shards: ShardViews
+    shards: "Callable[[], ShardViews]"
     results: PipelineResults
     frames: JournalFrames
     # Waits until this process may speak to clients.
@@ -81,7 +82,8 @@ class Operated:
         from holdfast.web.admin.upgrade import UpgradeResource
 
         server, search, figures = self.server, self.letters.search, self.figures
-        now = LiveNow(server, figures, self.tallying, search, self.alerts, self.shards)
+        shards = self.shards()
+        now = LiveNow(server, figures, self.tallying, search, self.alerts, shards)
         return (
             SessionResource(server, search),
             SharedQueueResource(server),
@@ -90,7 +92,5 @@ class Operated:
             LetterResource(server, self.letters, self.replays),
             MessageResource(server, search, self.frames),
             UpgradeResource(server, self.storage.store.layout, self.storage.finish_upgrade),
-            SystemResource(
-                server, figures=figures, now=now, shards=self.shards, results=self.results
-            ),
+            SystemResource(server, figures=figures, now=now, shards=shards, results=self.results),
         )

@@ -13,7 +13,6 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.compose.journal import RunBooks
 from holdfast.compose.storage import Storage
 from holdfast.compose.succession import CannotGoOn, CannotLeave
-from holdfast.compose.tls_files import reload_tls
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.replays.control import Replays
@@ -175,6 +174,8 @@ class RunningServer:
 
     def reload(self) -> None:
         """Read the files of TLS again."""
+        from holdfast.compose.tls_files import reload_tls
+
         reload_tls(self.settings, self.doors.listeners.values())
 
     # Ending

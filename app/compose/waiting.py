@@ -11,7 +11,6 @@ from holdfast.compose.listening import ListeningSockets, listen, listen_for_comm
 from holdfast.compose.placement import Placement
 from holdfast.compose.succession import Succession
 from holdfast.settings import Settings
-from holdfast.web.standby import StandbyDoor
 from holdfast.web.tasks import cancel
 
 T = TypeVar("T")
@@ -76,6 +75,9 @@ class Waiting:
 
     async def begin(self) -> None:
         """Answer, and go on as soon as the supervisor wants it."""
+        # Most servers never wait.
+        from holdfast.web.standby import StandbyDoor
+
         if self._has_begun.is_set():
             return
         self._has_begun.set()

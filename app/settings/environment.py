@@ -8,8 +8,6 @@ from typing import Any, get_origin
 import orjson
 from pydantic.fields import FieldInfo
 
-from holdfast.settings.suggestion import did_you_mean
-
 # How lists are written.
 LIST = '["…"]'
 _PREFIX = "HOLDFAST_"
@@ -34,6 +32,8 @@ def given_by_environment(fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
             continue
         field = variable.removeprefix(_PREFIX).lower()
         if field not in fields:
+            from holdfast.settings.suggestion import did_you_mean
+
             meant = did_you_mean(variable, {_PREFIX + each.upper() for each in fields})
             raise ValueError(f"{name}: this setting does not exist{meant}")
         # Kubernetes sets a port to a URL, too.

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from holdfast.supervisor.control import STATE_VARIABLE, given_channel
-from holdfast.supervisor.titles import IMPORTER, SUPERVISOR, name_process
 
 # As the setting `supervisor` has it.
 IS_DEFAULT = True
@@ -23,6 +22,7 @@ def enter(words: Sequence[str], load: Callable[[int], object]) -> None:
         # Each process has the code for its own part alone.
         from holdfast.supervisor.importer import serve_forks
         from holdfast.supervisor.system import RealSystem
+        from holdfast.supervisor.titles import IMPORTER, name_process
 
         name_process(IMPORTER)
         serve_forks(channel, load, RealSystem())
@@ -31,6 +31,7 @@ def enter(words: Sequence[str], load: Callable[[int], object]) -> None:
     if left or is_wanted(words):
         from holdfast.supervisor.replacing import supervise
         from holdfast.supervisor.system import RealSystem
+        from holdfast.supervisor.titles import SUPERVISOR, name_process
 
         name_process(SUPERVISOR)
         sys.exit(supervise(["serve", *words], left, RealSystem()))

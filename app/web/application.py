@@ -21,8 +21,7 @@ from holdfast.web.metrics import MetricsPage
 from holdfast.web.misdirected import answering_to
 from holdfast.web.origins import OriginTrust, only_value
 from holdfast.web.pages import PAGE_HEADERS, add_console, add_pages
-from holdfast.web.publish_parts import Divider, OneShard
-from holdfast.web.publish_requests import PublishRequests
+from holdfast.web.publish_requests import Divider, OneShard, PublishRequests
 from holdfast.web.speaking import until_speaking
 from holdfast.web.static_files import StaticFiles
 from holdfast.web.websocket import WebSocketFrontEnd

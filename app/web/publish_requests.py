@@ -7,6 +7,8 @@ rights, budgets, quotas and extensions are the same as any client's.
 
 import asyncio
 import re
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import orjson
 from aiohttp import web
@@ -15,6 +17,7 @@ from holdfast.bayeux.meta.validation import skeleton
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.caller import Caller, Speaker, credentials_in
+from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.codec import Json, decode
 from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
 from holdfast.bayeux.wire.transports import ConnectionType, SpeakerKind
@@ -27,11 +30,42 @@ from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, retry_head
 from holdfast.web.intake import SMALL
 from holdfast.web.long_polling import Waiting, exchange_over_http, refusal
 from holdfast.web.origins import speaker_kind_of
-from holdfast.web.publish_parts import Divider, Part
 
 _LONG_POLLING = ConnectionType.LONG_POLLING
 _HANDSHAKE = "/meta/handshake"
 _CODE = re.compile("[45][0-9][0-9](?=:)")
+
+
+class Part(NamedTuple):
+    """Messages of a request that one shard handles, in one session."""
+
+    speaker: Speaker
+    # Their places in the request.
+    places: Sequence[int]
+
+
+class Divider(Protocol):
+    """Divides requests into parts."""
+
+    def divide(
+        self, handshake: Json, caller: Caller, kind: SpeakerKind, messages: Sequence[Json]
+    ) -> list[Part]:
+        """Return the parts of a request; at least one, which is empty if the request is."""
+        ...
+
+
+class OneShard(Divider):
+    """Divides nothing: this process handles everything."""
+
+    def __init__(self, client_ids: ClientIds) -> None:
+        self._client_ids = client_ids
+
+    def divide(
+        self, handshake: Json, caller: Caller, kind: SpeakerKind, messages: Sequence[Json]
+    ) -> list[Part]:
+        # A new identity, whatever cookies the request has: the session is not shared.
+        speaker = Speaker(caller, (self._client_ids.new(),), kind=kind)
+        return [Part(speaker, range(len(messages)))]
 
 
 class PublishRequests:

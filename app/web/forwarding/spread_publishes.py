@@ -13,7 +13,7 @@ from holdfast.bayeux.wire.client_ids import BUCKETS, ClientIds
 from holdfast.bayeux.wire.codec import Json, ext_of
 from holdfast.bayeux.wire.transports import SpeakerKind
 from holdfast.web.forwarding.request_door import SubjectOf
-from holdfast.web.publish_parts import Divider, Part
+from holdfast.web.publish_requests import Divider, Part
 
 # The last number in a name, and how far from its end it may begin.
 _LAST_NUMBER: Final = re.compile(r"[0-9]{1,9}(?=[^0-9]*\Z)")
