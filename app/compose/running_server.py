@@ -82,6 +82,9 @@ class RunningServer:
         except TimeoutError as error:
             await self.take_back()
             raise CannotLeave(f"the store takes longer than {_LEAVING_S:g} s") from error
+        except StoreUnavailable as error:
+            await self.take_back()
+            raise CannotLeave(str(error)) from error
         except BaseException:
             await self.take_back()
             raise

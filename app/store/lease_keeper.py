@@ -38,6 +38,8 @@ class OpenStore(Protocol):
 
     is_open: bool
     epoch: str
+    # Whether a raise was ever confirmed.
+    was_confirmed: bool
 
 
 class LeaseKeeper:
@@ -101,6 +103,7 @@ class LeaseKeeper:
             log.debug("the lease was not raised: %s", error)
             return False
         if found == epoch:
+            self._right.was_confirmed = True
             self._lease.raised(sent_at)
             return True
         if found is not None and epoch == self._right.epoch:

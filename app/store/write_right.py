@@ -27,6 +27,7 @@ _PAUSE_S = 1.0
 _LOOK_S = 0.25
 # Those in the store, and some of this process.
 _MOST_FORMER = 1064
+_MOST_OWN = 64
 # What an operator should know and do.
 _ADVICE = (
     "Remarks, and dead letters and publish keys older than 10 s, may be missing: see"
@@ -133,6 +134,11 @@ class WriteRight:
         # The latest epochs before that, of this process and of others. A store that has one of them
         # went back.
         self._former: deque[str] = deque(maxlen=_MOST_FORMER)
+        # The epochs of this process, the present one included.
+        self._own: deque[str] = deque(maxlen=_MOST_OWN)
+        # Whether the lease of this process was confirmed, or it needs none. Before, it has said and
+        # accepted nothing: it may have opened a former primary, which is cut off.
+        self.was_confirmed = not opening.lock
 
     async def look(self) -> None:
         """Learn the deployment and the epoch of a store that another process has open."""
@@ -246,7 +252,7 @@ class WriteRight:
         """Return whether the store lost something. If not, another process has opened it."""
         if isinstance(why, ScriptFailed) and why.code == "EPOCH":
             found = str(why).partition(" ")[2]
-            return found == "gone" or found in self._former
+            return found == "gone" or found in self._known()
         return True
 
     def _be_fenced(self, why: str) -> None:
@@ -315,8 +321,12 @@ class WriteRight:
             raise StoreUnavailable("another server has opened the store meanwhile")
 
     def _known(self) -> Collection[str]:
-        """Return the epochs of which this process knows what was accepted in them."""
-        return (*self._former, self.epoch)
+        """Return the epochs that this process may replace: it knows what was accepted in them.
+
+        Where its lease was never confirmed, the holder of an earlier epoch may still live, and
+        accept more.
+        """
+        return (*self._former, self.epoch) if self.was_confirmed else self._own
 
     def _ask_again(self) -> None:
         self._ask(self._opened_again, instead_of=self._known())
@@ -353,6 +363,7 @@ class WriteRight:
         self._clock.go_on(int(reply[2]))
         self.layout.enter(int(reply[3] or LAYOUT))
         self.deployment = Deployment(reply[5].decode(), bytes.fromhex(reply[6].decode()))
+        self._own.append(self.epoch)
         self._number = _number_of(self.epoch)
         self.is_open = True
         self._on_opened(self.epoch)

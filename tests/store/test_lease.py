@@ -46,6 +46,7 @@ class Process:
     async def raise_lease(self) -> None:
         words = ("EVAL", RAISE.source, 1, KEYS.meta, self.store.epoch)
         assert await self._link.ask(*words) == self.store.epoch.encode()
+        self.store._right.was_confirmed = True
 
     async def raise_often(self) -> None:
         while True:
@@ -219,6 +220,7 @@ async def test_a_store_that_was_emptied_or_went_back_meanwhile_is_taken_back(
         await took(before)
         await before.store.close(5)
         await took(one)
+        await one.raise_lease()
         for is_emptied in (True, False):
             await one.store.give()
             if is_emptied:
@@ -230,6 +232,28 @@ async def test_a_store_that_was_emptied_or_went_back_meanwhile_is_taken_back(
                 await one.store.take_back()
         assert one.events == ["emptied", "emptied"]
         await one.raise_lease()
+
+
+@pytest.mark.parametrize("was_confirmed", [True, False])
+async def test_a_process_that_opened_a_former_primary_overwrites_nothing_of_one_that_lives(
+    shared_valkey: ValkeyServer, *, was_confirmed: bool
+) -> None:
+    async with process(shared_valkey, "a") as one, process(shared_valkey, "b") as other:
+        await took(one)
+        await one.raise_lease()
+        there = shared_valkey.ask("HGETALL", KEYS.meta)
+        await took(other)
+        if was_confirmed:
+            # Then the store itself has gone back.
+            await other.raise_lease()
+        shared_valkey.ask("DEL", KEYS.meta)
+        for name, value in there.items():
+            shared_valkey.ask("HSET", KEYS.meta, name, value)
+        other.store.probe()
+        async with asyncio.timeout(5):
+            while not other.events:  # noqa: ASYNC110 - a list of the test
+                await asyncio.sleep(0.01)
+        assert other.events == (["emptied"] if was_confirmed else ["fenced"])
 
 
 async def test_an_embedded_store_has_no_lease(shared_valkey: ValkeyServer) -> None:

@@ -29,6 +29,7 @@ class FakeRight:
     def __init__(self) -> None:
         self.is_open = True
         self.epoch = EPOCH
+        self.was_confirmed = False
 
 
 class Holder:
