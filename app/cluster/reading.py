@@ -85,9 +85,11 @@ class LogReader(Generic[A]):
         # Those of them that are new.
         self._new: deque[Waiting[A]] = deque()
         self._is_showing = False
-        # Whether the next read is for those alone that need no store; since when the store has
-        # answered nothing; and whether frames do not follow there, so that this is impossible.
-        self.is_ahead = False
+        # Whether the next read is for those alone that need no store, as the last one was, and
+        # whether it should not wait for a frame; since when the store has answered nothing; and
+        # whether frames do not follow there, so that this is impossible.
+        self.is_ahead = self.is_brief = False
+        self._was_ahead = True
         self._stuck_since: float | None = None
         self._has_lost_way = False
         self._bytes = 0
@@ -164,23 +166,31 @@ class LogReader(Generic[A]):
     def next_read(self, now: float) -> str | None:
         """Return the id behind which to read; None if nothing should be read now."""
         has_room = len(self._waiting) < _MOST_FRAMES and self._bytes < _MOST_BYTES
-        self.is_ahead = False
+        is_stuck, self.is_ahead, self.is_brief = False, False, False
         if self._is_looking:
             return None
         if has_room and not self._is_refused:
             self._stuck_since = None
-            if now >= self._read_at:
+            if now < self._read_at:
+                is_stuck = self._is_pause_of_store
+            elif self._was_ahead or not is_behind(self.at_once, self.place):
                 return self._after
-            is_stuck = self._is_pause_of_store
+            else:
+                # While frames are read again, every other read is for new ones.
+                self.is_brief = True
         else:
             if self._stuck_since is None:
                 self._stuck_since = now
             is_stuck = self._is_refused or now - self._stuck_since >= _AHEAD_S
-        self.is_ahead = is_stuck and not (self._new or self._has_lost_way)
+        if not (self._new or self._has_lost_way):
+            self.is_ahead = is_stuck or self.is_brief
+        if self.is_brief and not self.is_ahead:
+            return self._after
         return self.at_once.id if self.is_ahead else None
 
     def heard(self, after: str, found: Sequence[tuple[bytes, Fields]], now: float) -> None:
         """Handle the frames that a read behind this id has found; none is an answer, too."""
+        self._was_ahead = self.is_ahead
         if self.is_ahead:
             self._hear_ahead(after, found)
             return
@@ -404,7 +414,7 @@ class LogReader(Generic[A]):
         self._stored = self._confirmed = found
         self.confirmed = place_of(found)
         self._has_passed = False
-        self._is_refused = True
+        self._is_refused = self._was_ahead = True
         if not waiting:
             # Only the place was to follow, and still is.
             self._follow_at = self._follow_at or 1.0

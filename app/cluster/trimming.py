@@ -88,6 +88,8 @@ class Trimming:
             shard: deque() for shard in self._others
         }
         self._beat_at = 0.0
+        # Since when the store has been there: before, nobody could read the log.
+        self._there_since = 0.0
         self._linked: dict[str, str] = {}
         # The shards that need too much, and how much those need that are far behind.
         self.overflowing: frozenset[int] = frozenset()
@@ -143,9 +145,14 @@ class Trimming:
         return bool(self.overflowing) and not self.overflowing.isdisjoint(shards)
 
     def tick(self, now: float) -> Trim | None:
-        """Return what is to be removed, if it is time and there is something."""
+        """Return what is to be removed, if it is time and there is something.
+
+        Call it several times a second, as long as the store is there.
+        """
         if now < self._beat_at:
             return None
+        if now > self._beat_at + self._beat_s:
+            self._there_since = now
         self._beat_at = now + self._beat_s
         numbers = {kept.place: number for number, kept in enumerate(self._frames, 1)}
         taken = {
@@ -215,7 +222,8 @@ class Trimming:
     def _thin(self, long_taken: Mapping[int, int], now: float) -> list[_Kept]:
         """Remove frames that no shard needs which is before them; return these."""
         thinned: list[_Kept] = []
-        if not self._frames or self._frames[0].at > now - self._keep_s:
+        is_new = not self._frames or self._frames[0].at > now - self._keep_s
+        if is_new or self._there_since > now - self._keep_s:
             return thinned
         stay: deque[_Kept] = deque()
         # The newest one stays: the next frame will be linked to it.

@@ -119,7 +119,11 @@ class DirectArrivals:
         for channel, text in frame.behind.items():
             with suppress(PlaceUnreadable):
                 found[channel] = place_of(text)
-        early = [each for each, place in found.items() if not self._waits_or_is_read(place)]
+        early = [
+            each
+            for each, place in found.items()
+            if self._is_given_up(place) and not self._is_read(place)
+        ]
         for channel in early:
             # Durable sessions get these at once, too.
             del found[channel]
@@ -127,10 +131,6 @@ class DirectArrivals:
             count = sum(1 for each in frame.all_entries() if each.channel in early)
             self._arrivals.early.count(Cause.SENDER_STORE, count)
         return found
-
-    def _waits_or_is_read(self, place: Place) -> bool:
-        """Return whether the log is read up to a place, or something may wait for that."""
-        return self._is_read(place) or not has_reached(self._given_up, place)
 
     def _waiting(self, frame: Frame, places: Mapping[str, Place]) -> set[str]:
         """Return the channels of the frame that wait for a place in the log."""
@@ -171,18 +171,21 @@ class DirectArrivals:
                 self._show(first.entry, places)
 
     def _give_up(self) -> None:
-        """Show what has waited for too long, and all that has waited behind it."""
+        """Show what has waited for too long, and what has waited for the same."""
         while self._held:
             channel = min(self._held, key=lambda each: self._held[each][0].since)
             first = self._held[channel][0]
             if self._bytes <= MOST_BYTES and self._core_clock() - first.since < WAIT_S:
                 return
-            while channel in self._held:
-                first = self._take_first(channel)
-                if first.place is not None and has_reached(first.place, self._given_up):
-                    self._given_up = first.place
+            if not self._is_given_up(first.place):
+                # What follows does not wait for the same once more.
+                self._given_up = first.place or NOWHERE
+            while channel in self._held and self._is_given_up(self._held[channel][0].place):
                 self._arrivals.early.count(Cause.SENDER_STORE, 1)
-                self._show(first.entry, _NOWHERE)
+                self._show(self._take_first(channel).entry, _NOWHERE)
+
+    def _is_given_up(self, place: Place | None) -> bool:
+        return place is None or has_reached(self._given_up, place)
 
     def _take_first(self, channel: str) -> _Held:
         held = self._held[channel]

@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 # shard waits for anything.
 _AWAITED_WAIT_MS: Final = 50
 _WAIT_MS: Final = 500
+_SHORTEST_WAIT_MS: Final = 1
 # How long to wait when nothing can be read now, or after a failure.
 _BUSY_S: Final = 0.01
 _SHORTEST_PAUSE_S: Final = 0.05
@@ -217,8 +218,9 @@ class Following:
             return None
         if not reader.is_ahead:
             member.homes.contacts.begin(shard)
-        is_hurried = member.is_awaited or reader.is_ahead
-        return after, _AWAITED_WAIT_MS if is_hurried else _WAIT_MS
+        if reader.is_ahead:
+            return after, _SHORTEST_WAIT_MS if reader.is_brief else _AWAITED_WAIT_MS
+        return after, _AWAITED_WAIT_MS if member.is_awaited else _WAIT_MS
 
     def _heard(self, shard: int, after: str, frames: Sequence[tuple[bytes, Fields]]) -> None:
         self._note_back(shard)

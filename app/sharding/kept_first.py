@@ -126,16 +126,20 @@ class KeptFirst:
             first = self._held[0]
             if self._bytes <= MOST_BYTES and self._clock() - first.since < WAIT_S:
                 break
+            # What follows does not wait for the same once more.
+            if not has_reached(self._given_up, first.behind):
+                self._given_up = first.behind
             self._give_up(first.arrived.message.channel)
 
     def _give_up(self, channel: str) -> None:
-        """Show all messages of a channel. What follows does not wait for the same once more."""
+        """Show the messages of a channel that wait for what is given up."""
         held, self._held = self._held, deque()
+        is_next = True
         for each in held:
             if each.arrived.message.channel == channel:
-                if has_reached(each.behind, self._given_up):
-                    self._given_up = each.behind
-                self._early.count(Cause.OWN_STORE, 1)
-                self._let_go(each)
-            else:
-                self._held.append(each)
+                is_next = is_next and has_reached(self._given_up, each.behind)
+                if is_next:
+                    self._early.count(Cause.OWN_STORE, 1)
+                    self._let_go(each)
+                    continue
+            self._held.append(each)

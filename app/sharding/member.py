@@ -133,11 +133,11 @@ class Member:
         trimming = self.own.trimming
         return bool(trimming.overflowing) and trimming.refuses(self.known.interest.shards(channel))
 
-    def pass_on(self, message: Message) -> None:
+    def pass_on(self, message: Message, *, is_early: bool = False) -> None:
         # Answers about a channel with a home come behind its messages, and both by the log.
         if self._has_homes and self.homes.has_home(message.channel):
             self.own.log_on(message)
-        elif not self.own.pass_on(message, self._clock()):
+        elif not self.own.pass_on(message, self._clock(), is_early=is_early):
             return
         self._wake()
 

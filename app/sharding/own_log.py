@@ -69,14 +69,14 @@ class OwnLog:
 
     # What a turn stores
 
-    def pass_on(self, message: Message, now: float) -> bool:
+    def pass_on(self, message: Message, now: float, *, is_early: bool = False) -> bool:
         """Pass on a message that is not stored: it leaves at the end of the turn.
 
         Returns whether any shard may have receivers of it.
         """
         if self.passing.is_pruned(message.channel, now):
             return False
-        self.passing.add(entry_of(message))
+        self.passing.add(entry_of(message), is_early=is_early)
         return True
 
     def log_on(self, message: Message) -> None:

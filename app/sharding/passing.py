@@ -3,12 +3,12 @@
 A link takes them to another process without a store. The log takes them if there is no link to
 some shard for now, and as long as it has not answered for earlier ones of their channel. On a link,
 messages say which place in the log their channel follows. What the store of this shard does not
-take for the log in time goes over the links that there are.
+take for the log in time goes over the links that there are, and soon over the others.
 """
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, Protocol
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from holdfast.cluster.frames import Behind, Entry, split, write
 from holdfast.cluster.log import Log
@@ -18,6 +18,9 @@ from holdfast.sharding.followed import Followed
 
 # For how long what other shards have pruned is certain. They give up a link later.
 _FRESH_S: Final = 1.0
+# How long messages wait for a link that the log did not get, and how many of them.
+_LINK_S: Final = 5.0
+_MOST: Final = 10_000
 
 
 class Passage(Protocol):
@@ -46,6 +49,15 @@ class Passage(Protocol):
         ...
 
 
+class _Late(NamedTuple):
+    """Messages that the log did not get, and that wait for links."""
+
+    entries: Sequence[Entry]
+    # The shards that have not got them.
+    shards: set[int]
+    until: float
+
+
 class Passing:
     """Passes messages on, over links or by the log, in their order.
 
@@ -71,8 +83,12 @@ class Passing:
         # By number of the other shards. Without any, all messages take the log.
         self.passages: Mapping[int, Passage] = {}
         self._turn: list[Entry] = []
+        # Its channels on which others need not wait once more.
+        self._early_channels: set[str] = set()
         # By channel, how many messages the log has not got yet.
         self._in_log: Counter[str] = Counter()
+        # What waits for links.
+        self._late: deque[_Late] = deque()
         self._ticked_at = 0.0
         # The books: how many messages went over links.
         self.passed = 0
@@ -89,9 +105,12 @@ class Passing:
                 return False
         return self._has_links()
 
-    def add(self, entry: Entry) -> None:
-        """Pass a message on at the end of this turn."""
+    def add(self, entry: Entry, *, is_early: bool = False) -> None:
+        """Pass a message on at the end of this turn. An early one has waited for others here."""
         self._turn.append(entry)
+        if is_early:
+            self._early_channels.add(entry.channel)
+            self._early.count(Cause.OWN_LOG, 1)
 
     def add_to_log(self, entry: Entry) -> None:
         """Pass a message on by the log, whether there are links or not."""
@@ -101,6 +120,7 @@ class Passing:
     def tick(self, now: float) -> None:
         """End the turn, several times a second."""
         self._ticked_at = now
+        self._send_late()
         self.flush()
 
     def flush(self) -> None:
@@ -108,6 +128,10 @@ class Passing:
         if not self._turn:
             return
         turn, self._turn = self._turn, []
+        early, self._early_channels = self._early_channels, set()
+        for channel in early:
+            # What it has there is among these, or has waited long enough.
+            self._in_log.pop(channel, None)
         if not self._has_links():
             direct: Sequence[Entry] = ()
         elif self._in_log:
@@ -119,7 +143,8 @@ class Passing:
                 if entry.channel in self._in_log or not direct:
                     self.add_to_log(entry)
         if direct:
-            self.passed += self._send(direct)
+            self._send_late()
+            self.passed += self._send(direct, self.passages.values(), early)
 
     def _has_links(self) -> bool:
         """Return whether there are links to all shards now."""
@@ -128,33 +153,35 @@ class Passing:
             bool(passages) and all(each.is_open for each in passages.values()) and self._may_speak()
         )
 
-    def _send(self, turn: Sequence[Entry]) -> int:
-        """Send messages over all open links. Returns how many some shard wants."""
+    def _send(
+        self, turn: Sequence[Entry], passages: Iterable[Passage], early: Collection[str]
+    ) -> int:
+        """Send messages over open links. Returns how many some shard wants."""
         most = 0
         # The frames with all entries, which most shards get.
         whole: Sequence[bytes] = ()
-        for passage in self.passages.values():
-            if not passage.is_open:
-                continue
+        for passage in passages:
             entries, pruned = turn, passage.pruned
             if pruned:
                 entries = [each for each in turn if each.channel not in pruned]
                 if not entries:
                     continue
             if len(entries) < len(turn):
-                frames: Sequence[bytes] = self._frames(entries)
+                frames: Sequence[bytes] = self._frames(entries, early)
             else:
-                frames = whole = whole or self._frames(entries)
+                frames = whole = whole or self._frames(entries, early)
             for frame in frames:
                 passage.send(frame)
             most = max(most, len(entries))
         return most
 
-    def _frames(self, entries: Sequence[Entry]) -> Sequence[bytes]:
+    def _frames(self, entries: Sequence[Entry], early: Collection[str]) -> Sequence[bytes]:
         of = self._followed.of
-        return [
-            write(each, behind=of({entry.channel for entry in each})) for each in split(entries)
-        ]
+        frames = []
+        for part in split(entries):
+            channels = {each.channel for each in part}
+            frames.append(write(part, behind=of(channels.difference(early) if early else channels)))
+        return frames
 
     # The log
 
@@ -174,12 +201,28 @@ class Passing:
     def give_up(self, entries: Sequence[Entry]) -> int:
         """Send messages on links that the log does not get in time. Returns how many are lost."""
         self._leave_log(entries)
-        if not self._may_speak() or not any(each.is_open for each in self.passages.values()):
+        passages = self.passages
+        waiting = sum(len(each.entries) for each in self._late)
+        if not passages or not self._may_speak() or waiting + len(entries) > _MOST:
             return len(entries)
-        is_whole = self._has_links()
-        self._send(entries)
         self._early.count(Cause.OWN_LOG, len(entries))
-        return 0 if is_whole else len(entries)
+        self._late.append(_Late(entries, {*passages}, self._ticked_at + _LINK_S))
+        self._send_late()
+        return 0
+
+    def _send_late(self) -> None:
+        """Send what the log did not get on links that are open, and drop what has waited long."""
+        late, self._late = self._late, deque()
+        for each in late:
+            for shard in [*each.shards]:
+                passage = self.passages.get(shard)
+                if passage is not None and passage.is_open:
+                    each.shards.discard(shard)
+                    self._send(each.entries, (passage,), {one.channel for one in each.entries})
+            if each.shards and self._ticked_at < each.until:
+                self._late.append(each)
+            elif each.shards:
+                self._log.dropped += len(each.entries)
 
     def _leave_log(self, entries: Sequence[Entry]) -> Collection[str]:
         """Take note that messages do not wait for the log any more. Returns their channels."""

@@ -82,8 +82,8 @@ class CrossingPort(Protocol):
         """Return whether any of them may have durable receivers of the channel."""
         ...
 
-    def pass_on(self, message: Message, /) -> None:
-        """Pass on a message that is not stored."""
+    def pass_on(self, message: Message, /, *, is_early: bool = False) -> None:
+        """Pass on a message that is not stored, and that may not have waited for one before it."""
         ...
 
 
@@ -137,7 +137,7 @@ class Crossings:
         if crossing is None:
             return
         if not crossing.is_stored or (is_early and not message.is_durable):
-            self._others.pass_on(message)
+            self._others.pass_on(message, is_early=is_early)
         for record in message.records or ():
             record.crossed()
 

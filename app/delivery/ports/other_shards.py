@@ -38,8 +38,12 @@ class OthersPort(Protocol):
         """Return whether one that may have durable receivers of the channel is too far behind."""
         ...
 
-    def pass_on(self, message: Message, /) -> None:
-        """Pass on a message that is not stored: it leaves at the end of the turn."""
+    def pass_on(self, message: Message, /, *, is_early: bool = False) -> None:
+        """Pass on a message that is not stored: it leaves at the end of the turn.
+
+        Args:
+            is_early: Whether it did not wait any longer for a stored one before it.
+        """
         ...
 
     def is_away(self, shard: int, /) -> bool:

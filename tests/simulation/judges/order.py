@@ -40,11 +40,12 @@ class Order:
     def may_overtake(self, before: Publish, later: Publish) -> bool:
         """Return whether a message may come before an earlier one of its publisher and channel.
 
-        One that is not stored waits for a stored one for five seconds at most.
+        One that is not stored waits for a stored one for five seconds at most, and not for one
+        that others have waited for in vain.
         """
         if later.is_durable or not before.is_durable:
             return False
         return any(
-            begin - _ON_ITS_WAY_S <= before.accepted_at and later.accepted_at + _WAIT_S <= end
+            begin - _ON_ITS_WAY_S <= before.accepted_at <= end - _WAIT_S and later.begun_at <= end
             for begin, end in self._away
         )

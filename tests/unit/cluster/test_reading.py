@@ -45,8 +45,8 @@ class Shard:
     def sort(self, frame: Frame, *, is_new: bool) -> Sorted[Entry]:
         entries = frame.entries([channel != "/other" for channel in frame.channels])
         kept = [each for each in entries if each.flags & DURABLE]
-        later = entries if is_new else kept
-        return Sorted(entries, kept, later, sum(len(each.data) for each in kept))
+        later, at_once = (entries, entries) if is_new else (kept, [])
+        return Sorted(at_once, kept, later, sum(len(each.data) for each in kept))
 
     def take(
         self, move: Move, kept: Sequence[Entry], done: Callable[[NotTaken | None], None]
@@ -333,8 +333,13 @@ def test_a_store_that_refuses_entries_gets_them_again_after_a_pause() -> None:
     at.reader.tick(5.0)
     assert (at.reader.next_read(5.9), at.reader.is_ahead) == ("1-3", True)
     assert (at.reader.next_read(6.1), at.reader.is_ahead) == ("1-1", False)
-    at.hear_each(*frames(3)[1:], now=6.1)
+    at.hear(frames(3)[1], now=6.1)
+    # Every other read is for what is new.
+    assert (at.reader.next_read(6.2), at.reader.is_ahead) == ("1-3", True)
+    at.hear(now=6.2)
+    at.hear(frames(3)[2], now=6.2)
     assert at.shard.kept == [[1], [2], [3], [2], [3]]
+    assert at.shard.at_once == [1, 2, 3]
     assert at.shard.moves[3] == Move(f"{X} 1-1 1", f"{X} 1-2 2", "")
     at.shard.answer()
     at.shard.answer()

@@ -197,3 +197,15 @@ def test_frames_without_entries_do_not_wait() -> None:
     log.append(needed_by=(), entries=0)
     log.wait(3)
     assert log.trimming.behind_s == {1: 3.0, 2: 3.0}
+
+
+def test_frames_that_nobody_needs_stay_for_ten_seconds_after_the_store_was_away() -> None:
+    log = Log()
+    log.wait(20)
+    for _ in range(3):
+        log.append(needed_by=())
+    # Nobody could read the log meanwhile.
+    log.now += 17.0
+    assert log.wait(10) == []
+    [trim] = log.wait(2)
+    assert trim.removed == ["7-1", "7-2"]

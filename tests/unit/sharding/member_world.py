@@ -318,6 +318,11 @@ class Line:
 class World:
     """The shards of a deployment."""
 
+    store_type: type[ReadableStore] = ReadableStore
+    person_type: type[Person] = Person
+    # How often everybody reads each log between two ticks when everything works.
+    reads = 1
+
     def __init__(
         self,
         seed: int,
@@ -337,7 +342,7 @@ class World:
         self.published = self.agreed = self.refused = self.killed = self.accepted = self.waited = 0
         self.stores: dict[int, ReadableStore] = {}
         for number in range(self.random.randint(2, 3)):
-            self.stores[number] = ReadableStore(number)
+            self.stores[number] = self.store_type(number)
         shards = first_map(len(self.stores))
         self.homes = Shards(shards, Homes(rules or {}), lambda name: crc32(name.encode()) % 1000)
         self._stamps = count(1_700_000_000_000_000_000, 1000)
@@ -348,7 +353,9 @@ class World:
             self.shards[number] = Shard(self, number)
         for line in self.lines:
             line.begin()
-        self.people = [Person(self, number, is_named=number % 2 == 0) for number in range(7)]
+        self.people = [
+            self.person_type(self, number, is_named=number % 2 == 0) for number in range(7)
+        ]
         # Publishes without a reply: who must hear them if they are accepted.
         self.waiting: list[tuple[Shard, Asked, int, str, list[Person]]] = []
 
@@ -481,10 +488,10 @@ class World:
         for _ in range(60):
             self.now += 0.2
             for line in self.lines:
-                line.deliver(len(line.frames))
+                line.deliver(max(len(line.frames), len(line.asked)))
             for shard in self.shards.values():
                 for other in self.stores:
-                    if other != shard.number:
+                    for _ in range(self.reads if other != shard.number else 0):
                         shard.read(other, 100)
                 shard.tick()
                 shard.turn()

@@ -211,13 +211,29 @@ def test_what_the_log_refuses_goes_over_the_links_at_once() -> None:
     assert shard.log.dropped == 0
 
 
-def test_what_neither_the_log_nor_a_link_takes_is_dropped_and_counted() -> None:
+def test_what_the_log_does_not_get_waits_for_a_link_that_is_shut() -> None:
     shard = Shard()
     shard.answers = shard.links[2].is_open = False
     shard.pass_on(1)
     shard.dones[0](False)
+    shard.passes(4.9)
+    assert (shard.links[1].got(), shard.links[2].got()) == ([1], [])
+    shard.links[2].is_open = True
+    shard.pass_on(2)
+    assert [link.got() for link in shard.links.values()] == [[1, 2], [1, 2]]
+    assert shard.log.dropped == 0
+
+
+def test_what_neither_the_log_nor_a_link_takes_in_time_is_dropped_and_counted() -> None:
+    shard = Shard()
+    shard.answers = shard.links[2].is_open = False
+    shard.pass_on(1)
+    shard.dones[0](False)
+    shard.passes(5.1)
+    shard.links[2].is_open = True
+    shard.passes(0.1)
     assert (shard.links[1].got(), shard.links[2].got(), shard.log.dropped) == ([1], [], 1)
-    shard.links[1].is_open = False
+    shard.passing.passages = {}
     shard.pass_on(2)
     shard.dones[1](False)
     assert shard.log.dropped == 2

@@ -287,7 +287,7 @@ class Shard:
         else:
             self.unknown.append(done)
 
-    def pass_on(self, message: Message) -> None:
+    def pass_on(self, message: Message, *, is_early: bool = False) -> None:
         self.keeper.log.append((entry_of(message), None))
 
     # As homes
