@@ -9,13 +9,6 @@ from importlib import import_module
 _YOUNG = 200_000
 # A server without a supervisor imports none of these.
 _BELOW_A_SUPERVISOR = ("holdfast.compose.supervised", "holdfast.supervisor.titles")
-# A server alone imports none of these, or later.
-_OF_SEVERAL = (
-    "holdfast.compose.workers",
-    "holdfast.compose.sharding",
-    "holdfast.compose.joint_administration",
-    "holdfast.web.admin.handlers",
-)
 
 
 def main() -> None:
@@ -59,8 +52,12 @@ def _load_server(count: int) -> None:
     from holdfast.cli.main import load
 
     load("serve")
-    for each in (*_BELOW_A_SUPERVISOR, *(_OF_SEVERAL if count > 1 else ())):
+    for each in _BELOW_A_SUPERVISOR:
         import_module(each)
+    if count > 1:
+        from holdfast.compose.several import import_for_several
+
+        import_for_several()
 
 
 if __name__ == "__main__":

@@ -82,6 +82,11 @@ class Waiting:
             return
         self._has_begun.set()
         placement, succession = self._placement, self._succession
+        if not placement.is_alone:
+            from holdfast.compose.several import import_for_several
+
+            # The first of several was forked before the supervisor knew how many there are.
+            import_for_several()
         if placement.number == 0:
             sockets = self.sockets = listen(self._addresses, succession)
             listen_for_commands(self._settings.data, succession)

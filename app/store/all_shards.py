@@ -106,7 +106,7 @@ class AllShards(Gate):
 
     Args:
         first: The lease of the first shard.
-        others: Those of all other shards.
+        others: The leases of all other shards.
     """
 
     def __init__(self, first: ShardLease, others: Sequence[ShardLease]) -> None:

@@ -37,9 +37,11 @@ class Twin(Supervised):
         self.address = Address("127.0.0.1", port)
         self.count = int(settings.get("workers", 1))
         self._becoming_ready: asyncio.Task[None] | None = None
+        self._waited_before = 0
 
     def begin(self) -> None:
         """Start, but do not wait until it serves: another one may."""
+        self._waited_before = self._waited
         self._becoming_ready = asyncio.create_task(super().start())
 
     async def pids(self) -> list[int]:
@@ -94,8 +96,14 @@ class Twin(Supervised):
             return NOBODY
 
     async def waits(self) -> None:
-        """Wait until it waits for another server."""
+        """Wait until it waits for another server, with all of its workers."""
         await self.answers(lambda found: found == (503, STANDBY))
+        await self.until(lambda: self._waited >= self._waited_before + self.count)
+
+    @property
+    def _waited(self) -> int:
+        """How many workers have begun to wait."""
+        return self.log().count("waiting for the lease of another server")
 
     async def serves(self, limit_s: float = LIMIT_S) -> float:
         """Wait until it serves; returns how long that takes."""
