@@ -23,7 +23,7 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--store",
         default="single",
-        help="single, pair, cluster, or one of their own for shards: own",
+        help="single, pair, cluster; own: each shard one; embedded: servers start theirs",
     )
     parser.add_argument("--shards", action="store_true", help="two or three servers, each a shard")
     parser.add_argument("--supervisor", action="store_true", help="below the real supervisor")
@@ -89,7 +89,7 @@ def setting_of(given: argparse.Namespace) -> "Setting":
         kind=Kind(given.store),
         has_shards=given.shards or given.divide,
         divides=given.divide,
-        is_supervised=given.supervisor,
+        is_supervised=given.supervisor or given.store == Kind.EMBEDDED.value,
         groups=groups,
         faults=faults,
         keeps_trace=given.trace,

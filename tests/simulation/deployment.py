@@ -12,6 +12,7 @@ from holdfast.settings import Settings
 from holdfast.store.deployment import Division
 from tests.simulation.books import Books
 from tests.simulation.cast import ALL_RULES, RULES, Rules
+from tests.simulation.embedded import Stores
 from tests.simulation.gluttons import LIMITS
 from tests.simulation.oracle import Oracle, bucket_of
 from tests.simulation.process import Process
@@ -24,6 +25,8 @@ _SERVERS = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
 # Where no client comes.
 _ASIDE = "aside-of-"
 _SHARED = "data"
+# How long supervisors may pause before they start servers again.
+_RECOVERS_S = 60.0
 # Where all shards are, if they have the same clocks.
 _MACHINE = "workers"
 
@@ -102,8 +105,14 @@ class Deployment:
             def settings(number: int, host: str = host) -> Settings:
                 return self.settings(number, host, journal=journals, workers=workers)
 
-            made = (self._world, self._oracle)
-            yield Unit(*made, host=host, machine=host, count=workers, settings=settings)
+            yield Unit(
+                *(self._world, self._oracle),
+                host=host,
+                machine=host,
+                count=workers,
+                settings=settings,
+                stores=Stores(self._world, self._site),
+            )
 
     @property
     def places(self) -> Sequence[Served]:
@@ -116,6 +125,14 @@ class Deployment:
             unit.start()
         for post in self.posts:
             post.start()
+
+    def let_recover(self) -> None:
+        """Let supervisors start all servers again, which takes longer after many ends."""
+        posts = [post for unit in self.units for post in unit.posts]
+        for post in posts:
+            post.crashes = 0
+        if posts and not self._given["standby"]:
+            self._world.run_until(lambda: all(post.is_serving for post in posts), _RECOVERS_S)
 
     def _home_of(self, client: str) -> Process | None:
         """Return the server that has the session of a client, whatever its door."""

@@ -14,7 +14,7 @@ from tests.simulation.restarting import Restart, kill_successor
 from tests.simulation.server import Served
 from tests.simulation.store.groups import Group
 from tests.simulation.store.node import Node
-from tests.simulation.store_site import StoreSite
+from tests.simulation.store_site import Kind, StoreSite
 from tests.simulation.world import World
 
 # How long faults last, in seconds. Half are short; the others outlast a lease.
@@ -73,6 +73,9 @@ class Stage:
 
     def pair(self) -> tuple[str, str]:
         """Return two machines that talk to each other."""
+        if self.site.kind is Kind.EMBEDDED:
+            # A Unix socket leads to the store.
+            return self.machine().name, CLIENTS
         return self.machine().name, self.random.choice((CLIENTS, self.store().primary.host))
 
     def store(self) -> Group:

@@ -17,8 +17,11 @@ class _Files:
     def close(file: int) -> None:
         if isinstance(file, Handle):
             file.close()
-        else:
-            os.close(file)
+            return
+        process: Any = running_process()
+        if process is not None:
+            process.world.unlock(process, os.fstat(file).st_ino)
+        os.close(file)
 
 
 Files = _Files()

@@ -19,20 +19,22 @@ class Mode:
 
     @property
     def is_supervised(self) -> bool:
-        return "--supervisor" in self.words
+        return "--supervisor" in self.words or "embedded" in self.words
 
 
 # A seed of one server takes half a second, others up to three.
 MODES: Sequence[Mode] = (
-    Mode("", 16),
+    Mode("", 14),
     Mode("--store pair", 8),
     Mode("--store cluster", 6),
     Mode("--supervisor", 6),
-    Mode("--shards", 6),
-    Mode("--shards --store own", 4),
+    Mode("--store embedded", 4),
+    Mode("--shards", 5),
+    Mode("--shards --store own", 3),
     Mode("--shards --store pair", 3),
     Mode("--shards --store cluster", 3),
     Mode("--shards --supervisor", 4),
+    Mode("--shards --store embedded", 3),
     Mode("--divide", 2),
     Mode("--divide --store own", 2),
     Mode("--divide --store pair", 2),

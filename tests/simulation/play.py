@@ -114,20 +114,26 @@ class Play:
         self._named = frozenset(named)
         self.oracle.lost_tails = site.lost_tails
         poll_s = random.choice(_POLL_S)
+        count = random.choice((2, 2, 3) if has_shards else (1, 2, 2))
+        is_embedded = setting.kind is Kind.EMBEDDED
         self._deployment = deployment = Deployment(
             *(world, home, self.oracle, site),
-            count=random.choice((2, 2, 3) if has_shards else (1, 2, 2)),
+            count=1 if is_embedded and not has_shards else count,
             has_shards=has_shards,
             is_one_machine=has_shards and cast.is_on_one_machine,
             poll_s=poll_s,
-            is_supervised=setting.is_supervised,
+            is_supervised=setting.is_supervised or is_embedded,
         )
+        # No other server can have such a store.
+        self.oracle.leases.are_needed = self.oracle.leases.are_needed and not is_embedded
         self._books = deployment.books
         self.bench = Bench(
             *(lambda: world.now, deployment.home_of_id, deployment.stands_by, self.oracle.leases)
         )
         self.bench.has_groups = cast.has_groups
         self.oracle.may_overtake = self.bench.order.may_overtake
+        for unit in deployment.units:
+            unit.excuses = self.bench.excuses
         self.stage = Stage(world, self.oracle, deployment, site, self.bench.excuses)
         self._division = Division(self.stage, deployment) if setting.divides else None
         # With TLS, connections would stay where they are.
@@ -185,6 +191,8 @@ class Play:
             self.oracle.lost_contacts = self._times(faults - KEEP_CONTACTS, _MEET_AGAIN_S)
         self._over_at = self.schedule.over_at_s
         world.run_for(self._over_at - world.now)
+        self._deployment.let_recover()
+        self._over_at = max(self._over_at, world.now)
         if division is not None:
             world.run_until(lambda: division.is_over, _DIVIDED_S)
             self._over_at = world.now

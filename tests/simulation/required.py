@@ -22,8 +22,13 @@ def required(setting: Setting) -> Iterator[str]:
     for script in _SCRIPTS + (_SCRIPTS_OF_SHARDS if setting.has_shards else ()):
         yield f"script {script}"
         yield f"repeated {script}"
-    yield from ("a server fell silent", "a server spoke again")
-    if setting.kind is not Kind.SINGLE:
+    if setting.kind is Kind.EMBEDDED:
+        yield from ("an embedded store was started", "an embedded store was adopted")
+    else:
+        yield from ("a server fell silent", "a server spoke again")
+        if not setting.has_shards:
+            yield "a server was fenced off"
+    if setting.kind not in (Kind.SINGLE, Kind.EMBEDDED):
         yield "a store went back"
     if setting.is_supervised:
         yield from _OF_SUPERVISORS
@@ -32,8 +37,6 @@ def required(setting: Setting) -> Iterator[str]:
     if setting.has_shards:
         yield from _OF_SHARDS
         yield from (mark_of(*each) for each in REACHED)
-    else:
-        yield "a server was fenced off"
 
 
 _OF_RESTARTS = ("all servers were succeeded", "a restart failed", "a server was taken back")

@@ -7,12 +7,13 @@ from functools import partial
 from tests.simulation.faults import FAULTS, FAULTS_OF_SHARDS, SUDDEN, Fault, Stage
 from tests.simulation.store_faults import FAULTS_OF_CLUSTERS, FAULTS_OF_PAIRS
 from tests.simulation.store_site import Kind
-from tests.simulation.supervisor_faults import below_supervisors
+from tests.simulation.supervisor_faults import below_supervisors, beside_servers
 
 # What may go wrong besides what may with any store.
 _FURTHER: dict[Kind, tuple[Fault, ...]] = {
     Kind.SINGLE: (),
     Kind.OWN: (),
+    Kind.EMBEDDED: (),
     Kind.PAIR: FAULTS_OF_PAIRS,
     Kind.CLUSTER: FAULTS_OF_CLUSTERS,
 }
@@ -59,6 +60,8 @@ def _begin(stage: Stage, one: Occurrence) -> None:
 def possible(kind: Kind, *, has_shards: bool, is_supervised: bool = False) -> Sequence[Fault]:
     """Return what may go wrong with such a store."""
     faults = (*FAULTS, *_FURTHER[kind], *(FAULTS_OF_SHARDS if has_shards else ()))
+    if kind is Kind.EMBEDDED:
+        faults = beside_servers(faults)
     return below_supervisors(faults) if is_supervised else faults
 
 

@@ -27,19 +27,21 @@ from holdfast.compose.succession import NoSuccession, Succession
 from holdfast.offline import tenure
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.home import Home
 from holdfast.supervisor.control import LINK
 from holdfast.web import ticker
 from holdfast.web.giving import giver, taker, under_way
 from holdfast.web.joint.metrics_page import JointMetrics
 from holdfast.web.metric_families import MetricFamilies
 from holdfast.web.metrics import Metrics
+from tests.simulation.beside_supervisors import inherited_by, link_of, supervising
 from tests.simulation.descriptors import Descriptors, Sockets, bound
 from tests.simulation.environment import running_process
 from tests.simulation.loop import InheritedSocket, ListeningSocket, SimLoop
 from tests.simulation.oracle import Oracle
 from tests.simulation.process import Life, Main, Process
 from tests.simulation.store_site import own_store
-from tests.simulation.supervised import Worker, inherited_by, link_of, supervising
+from tests.simulation.supervised import Worker
 from tests.simulation.watching import watched
 from tests.simulation.world import World
 
@@ -206,7 +208,7 @@ class Post:
         self.server = None
 
 
-def settings_of(name: str, data: Path, redis: str, **given: Any) -> Settings:
+def settings_of(name: str, data: Path, redis: str | None, **given: Any) -> Settings:
     """Return the settings of a server with this address."""
     return Settings(host=name, port=PORT, open=True, data=data, redis=redis, **given)
 
@@ -261,7 +263,9 @@ def adapted() -> Iterator[None]:
 
 def _store_of(shard: int, placement: Placement, settings: Settings) -> str:
     """Return where a shard has its store, given that of another shard."""
-    return (settings.redis or "").replace(own_store(placement.number), own_store(shard))
+    if settings.redis is None:
+        return Home(placement.data_of(shard)).url
+    return settings.redis.replace(own_store(placement.number), own_store(shard))
 
 
 async def _url_of(its: tenure.Tenure, shard: int) -> str:

@@ -30,6 +30,8 @@ class Kind(Enum):
     SINGLE = "single"
     # One for each shard, as those that servers start.
     OWN = "own"
+    # One for each shard, which its server starts.
+    EMBEDDED = "embedded"
     # A primary and a replica, behind three Sentinels.
     PAIR = "pair"
     # Three primaries, each with a replica.
@@ -38,6 +40,10 @@ class Kind(Enum):
     @property
     def has_replicas(self) -> bool:
         return self in (Kind.PAIR, Kind.CLUSTER)
+
+
+# Those with a server for each shard.
+_OWN = (Kind.OWN, Kind.EMBEDDED)
 
 
 def own_store(shard: int) -> str:
@@ -56,6 +62,7 @@ class StoreSite:
         self._world = world
         self.kind = kind
         self.cluster: Cluster | None = None
+        self.url: str | None
         self._clock = clock
         # How many shards there are.
         self.shards = 1
@@ -69,12 +76,12 @@ class StoreSite:
             self._group = self.cluster.group_of(_META)
             self.url = f"redis+cluster://{','.join(node.host for node in self.cluster.nodes)}"
             self._place(*self.cluster.nodes)
-        elif kind is Kind.OWN:
+        elif kind in _OWN:
             places = [(own_store(shard), _PORT) for shard in range(_MOST_SHARDS)]
             self._own = [Group(clock, world.later, [place]) for place in places]
             self._place(*(node for group in self._own for node in group.nodes))
             self._group = self._own[0]
-            self.url = f"redis://{own_store(0)}:{_PORT}"
+            self.url = None if kind is Kind.EMBEDDED else f"redis://{own_store(0)}:{_PORT}"
         else:
             names = ["store"] if kind is Kind.SINGLE else ["store", "store2"]
             self._group = Group(clock, world.later, [(name, _PORT) for name in names])
@@ -94,7 +101,10 @@ class StoreSite:
         for node in nodes:
             host = self._hosts[node] = Host(self._world, (node.host, node.port), node.connect)
             node.on_command = self._world.coverage.command
-            host.start()
+            if self.kind is Kind.EMBEDDED:
+                node.is_running = False
+            else:
+                host.start()
             if self.kind.has_replicas:
                 node.settings.set("appendonly", "yes")
                 node.settings.set("appendfsync", "always")
@@ -116,9 +126,13 @@ class StoreSite:
         """The servers that have the data of the first shard."""
         return self._group if self.cluster is None else self.cluster.group_of(_META)
 
-    def url_of(self, shard: int) -> str:
-        """Return where a shard has its store."""
-        return self.url.replace(own_store(0), own_store(shard))
+    def own_node(self, shard: int) -> Node:
+        """Return the server of the store that one shard has for itself."""
+        return self._own[shard].primary
+
+    def url_of(self, shard: int) -> str | None:
+        """Return where a shard has its store; None if its server starts one."""
+        return self.url and self.url.replace(own_store(0), own_store(shard))
 
     def is_primary(self, host: str) -> bool:
         """Return whether the host has data of the deployment and serves its clients."""
@@ -128,7 +142,7 @@ class StoreSite:
         """Return what the primary has that has this key."""
         if self.cluster is not None:
             return self.cluster.group_of(key.encode()).primary.keyspace
-        shard = _SHARD.match(key) if self.kind is Kind.OWN else None
+        shard = _SHARD.match(key) if self.kind in _OWN else None
         return (self._group if shard is None else self._own[int(shard[1])]).primary.keyspace
 
     def lost_tails(self) -> list[tuple[float, float]]:
@@ -148,6 +162,9 @@ class StoreSite:
 
     def start(self, node: Node) -> None:
         """Start a server that has ended; it has all that it had."""
+        if self.kind is Kind.EMBEDDED:
+            # Its own server does.
+            return
         node.crashes_in = None
         if not node.is_running:
             node.start(node.history.end)

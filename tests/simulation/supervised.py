@@ -3,37 +3,28 @@
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-from holdfast import compose, logs
 from holdfast.cli import serve
 from holdfast.compose import (
-    data_directory,
     running,
-    running_server,
-    standing_in,
-    supervised,
 )
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.placement import Placement, placed
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import Succession
 from holdfast.settings import Settings
-from holdfast.supervisor import replacing, state, watching
-from holdfast.supervisor import running as supervisor_running
-from holdfast.supervisor.control import CONTROL, CONTROL_FILE, Do, PeerGone
+from holdfast.supervisor.control import CONTROL_FILE, Do, PeerGone
 from holdfast.supervisor.importer import serve_forks
 from holdfast.supervisor.replacing import supervise
-from holdfast.web.doors import adoption, door
-from tests.simulation.descriptors import Descriptors, Sockets
+from tests.simulation.embedded import Stores
 from tests.simulation.environment import inside, running_process
-from tests.simulation.files import Files
 from tests.simulation.holdings import Handle, Inbox, SimChannel, pair
+from tests.simulation.judges.excuses import Excuses
 from tests.simulation.loop import ListeningSocket
 from tests.simulation.oracle import Oracle
 from tests.simulation.process import Life, Main, Process, Running
@@ -47,7 +38,7 @@ _CRASH_S = 1.0
 _WORDS = ["serve"]
 
 
-class _Gone(BaseException):
+class Gone(BaseException):
     """A server ends without closing what its successor uses."""
 
 
@@ -64,7 +55,8 @@ class Worker(Process):
         self.loop.take_signal(number, self.kill)
 
     def signal(self, pid: int, number: int) -> None:
-        if (process := self.unit.process(pid)) is not None:
+        process = self.unit.process(pid) or self.unit.stores.process(pid)
+        if process is not None:
             process.take_signal(number)
 
 
@@ -79,6 +71,8 @@ class SupervisedPost:
         # Its supervisor starts the next one at once.
         self.pause_s = 0.0
         self.server: RunningServer | None = None
+        # Since when there is none, because it was killed.
+        self._killed_at: float | None = None
         self.crashes = 0
         self.is_stopped = self.is_restarting = False
 
@@ -93,6 +87,21 @@ class SupervisedPost:
     def serves(self, process: Process, server: RunningServer) -> None:
         """Note that a process serves here."""
         self.process, self.server = process, server
+        if self._killed_at is not None:
+            # The supervisor pauses after several.
+            now = self.unit.world.now
+            self.unit.excuses.add("kill_server", self._killed_at, now - self._killed_at)
+            self._killed_at = None
+
+    def ended(self, process: Process) -> None:
+        """Note that the process here has ended."""
+        if process is self.process and process.code == -signal.SIGKILL and not self._killed_at:
+            self._killed_at = self.unit.world.now
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether a server is here that serves, and is not about to crash."""
+        return self.server is not None and self.process.life is Life.RUNNING and not self.crashes
 
 
 class Unit:
@@ -111,12 +120,16 @@ class Unit:
         machine: str,
         count: int,
         settings: Callable[[int], Settings],
+        stores: Stores,
     ) -> None:
         self.world = world
+        # Knows when servers were away because others were killed.
+        self.excuses = Excuses()
         self.host = host
         self.count = count
         self._oracle = oracle
         self._settings = settings
+        self.stores = stores
         self._clocks = world.clocks(machine)
         self._processes: dict[int, Running] = {}
         # Who each process is a child of.
@@ -135,6 +148,8 @@ class Unit:
 
     def _post(self, number: int) -> SupervisedPost:
         place = self.placement(number)
+        if self._settings(number).redis is None:
+            self.stores.place(place.data, number)
         self.world.network.places[str(place.link_of(number))] = (self.host, LINK_PORT + number)
         before = Worker(self.world, f"{self.host}/{number}", self.host, self._clocks)
         before.life = Life.ENDED
@@ -270,6 +285,9 @@ class Unit:
         parent = self._parents.pop(process.pid, None)
         if parent is not None and parent.life is not Life.ENDED:
             parent.lost(process)
+        if isinstance(process, Process):
+            for post in self.posts:
+                post.ended(process)
         if not isinstance(process, Threaded):
             return
         heir = self.supervisor if self.supervisor.life is not Life.ENDED else None
@@ -299,7 +317,7 @@ class Unit:
         post.serves(process, server)
         try:
             yield server
-        except _Gone:
+        except Gone:
             # Nothing is closed: it stays here.
             process.exit(0)
             await process.loop.create_future()
@@ -308,130 +326,3 @@ class Unit:
                 raise
         else:
             await served.__aexit__(None, None, None)
-
-
-@asynccontextmanager
-async def _running(
-    _: Settings, succession: Succession, placement: Placement
-) -> AsyncIterator[RunningServer]:
-    process = running_process()
-    assert isinstance(process, Worker)
-    async with process.unit.running(process, succession, placement) as server:
-        yield server
-
-
-def _leave_at_once() -> None:
-    raise _Gone
-
-
-def _log(level: str, text: str) -> None:
-    process = running_process()
-    assert isinstance(process, Running)
-    process.world.note(process.name, f"{level}: {text}")
-
-
-def _complain(text: str, *_: object) -> None:
-    process = running_process()
-    assert isinstance(process, Worker)
-    # Where the data are differs in each run.
-    known = text.replace(str(process.unit.data.parent), "")
-    process.world.note(process.name, f"cannot start: {known}")
-
-
-def _welcome(*_: object) -> None:
-    process = running_process()
-    assert isinstance(process, Process)
-    process.world.coverage.mark("a supervisor has welcomed its operator")
-
-
-def _nothing(*_: object, **__: object) -> None:
-    """Instead of what concerns the real process."""
-
-
-def _inherited(name: str, succession: Succession) -> Sequence[SharedSocket]:
-    found: list[SharedSocket] = []
-    while (handle := succession.descriptors.get(f"{name}.{len(found)}")) is not None:
-        assert isinstance(handle, Handle)
-        found.append(SharedSocket(handle.thing.handle()))
-    return found
-
-
-def inherited_by(name: str, succession: Succession) -> Sequence[SharedSocket] | None:
-    """Return the sockets that a supervised server inherits; None if it has no supervisor."""
-    return _inherited(name, succession) if isinstance(running_process(), Worker) else None
-
-
-def link_of(place: tuple[str, int], handle: int | None) -> SharedSocket:
-    """Return the socket for links, which an earlier server may have had."""
-    process = running_process()
-    assert isinstance(process, Worker)
-    if isinstance(handle, Handle):
-        return SharedSocket(handle.thing.handle())
-    network = process.world.network
-    if (before := network.held(*place)) is not None:
-        # The file of the socket is replaced.
-        network.forget(before)
-    return SharedSocket(Bound(network.listen(*place)).handle())
-
-
-def _listen_for_commands(data: Path, succession: Succession) -> None:
-    found = succession.descriptors.get(CONTROL)
-    if found is not None:
-        succession.keep(CONTROL, found)
-        return
-    process = running_process()
-    if isinstance(process, Worker):
-        inbox = process.unit.commands[str(data / CONTROL_FILE)] = Inbox()
-        handle = inbox.handle()
-        succession.keep(CONTROL, handle)
-        handle.close()
-
-
-class _ForCommands:
-    """A socket from which a command would come."""
-
-    def __enter__(self) -> "_ForCommands":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def connect(self, path: str) -> None:
-        process = running_process()
-        commands = process.unit.commands if isinstance(process, Worker) else {}
-        if (inbox := commands.get(path)) is None:
-            raise FileNotFoundError(path)
-        if not inbox.holders:
-            raise ConnectionRefusedError(path)
-
-
-@contextmanager
-def supervising() -> Iterator[None]:
-    """Let supervised servers and their supervisors run in simulated processes."""
-    with ExitStack() as stack:
-        for owner, name, replaced in _REPLACED:
-            stack.enter_context(patch.object(owner, name, replaced))
-        yield
-
-
-_REPLACED: tuple[tuple[object, str, object], ...] = (
-    (serve, "running", _running),
-    (serve, "_leave_at_once", _leave_at_once),
-    (serve, "complain", _complain),
-    (serve, "_welcome", _welcome),
-    (logs, "configure", _nothing),
-    (supervised, "os", Descriptors),
-    (data_directory, "os", Files),
-    (data_directory, "socket_for_commands", _ForCommands),
-    (compose, "listen_for_commands", _listen_for_commands),
-    (compose, "socket", Sockets),
-    (running_server, "socket", Sockets),
-    (standing_in, "inherited", _inherited),
-    (door, "socket", Sockets),
-    (adoption, "socket", Sockets),
-    (adoption, "os", Descriptors),
-    (supervisor_running, "log", _log),
-    (replacing, "log", _log),
-    (state, "log", _log),
-    (watching, "log", _log),
-)

@@ -3,7 +3,7 @@
 import signal
 from functools import partial
 
-from tests.simulation.faults import Fault, Stage
+from tests.simulation.faults import Fault, Stage, part_from_store
 from tests.simulation.process import Life, Running
 from tests.simulation.supervised import Unit
 
@@ -58,6 +58,7 @@ def lose_machine(stage: Stage, duration_s: float) -> None:
     unit.pause_s = duration_s
     for each in unit.living:
         each.kill()
+    unit.stores.end_all()
 
 
 def ask_for_restart(stage: Stage, _: float) -> None:
@@ -137,3 +138,8 @@ _INSTEAD = ("restart", "restart_in_vain", "restart_that_hangs")
 def below_supervisors(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
     """Return what may go wrong where servers have the real supervisor."""
     return (*(each for each in faults if each.__name__ not in _INSTEAD), *FAULTS_OF_SUPERVISORS)
+
+
+def beside_servers(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
+    """Return what may go wrong where the store is on the machine of its servers."""
+    return tuple(each for each in faults if each is not part_from_store)

@@ -180,6 +180,11 @@ class World:
             raise BlockingIOError
         self._locks[file] = process
 
+    def unlock(self, process: Running, file: int) -> None:
+        """Lock a file no longer, if this process has."""
+        if self._locks.get(file) is process:
+            del self._locks[file]
+
     def fail(self, process: Running, context: dict[str, Any]) -> None:
         """Record what nobody caught."""
         self.note(process.name, f"failed: {context['message']}")

@@ -91,6 +91,9 @@ class Node:
         self._is_short = False
         # Called when it can be reached again.
         self.on_back: Callable[[], None] = lambda: None
+        # Called when it has ended, and the number of its process.
+        self.on_crashed: Callable[[], None] = lambda: None
+        self.pid = 1
         # What it knows of its cluster, if it is in one.
         self.view: ClusterView | None = None
         # How many scripts were run.
@@ -267,6 +270,7 @@ class Node:
         self._stream_waits.forget_clients()
         for connection in [*self.connections]:
             connection.cut()
+        self.on_crashed()
 
     def start(self, position: int | None = None, *, loading_s: float = 0.0) -> None:
         """Start again, with what its file has: by default, all that was synchronised.

@@ -229,6 +229,7 @@ def _info(at: "Connection", words: Words) -> Reply:
     node = at.node
     memory = node.settings.get("maxmemory", "maxmemory-policy")
     lines = {
+        "process_id": node.pid,
         "loading": int(node.is_loading),
         "used_memory": 1024**2,
         "maxmemory": memory["maxmemory"],
@@ -257,6 +258,12 @@ def _config(at: "Connection", words: Words) -> Reply:
             return OK
         case _:
             raise UnknownCommand(words)
+
+
+@_server_command("SHUTDOWN", is_for_loading=True)
+def _shutdown(at: "Connection", _: Words) -> Reply:
+    at.node.crash()
+    return OK
 
 
 @_server_command("ROLE", is_for_loading=True)

@@ -8,6 +8,7 @@ _DEFAULTS = {
     "appendfsync": "everysec",
     "appendonly": "no",
     "cluster-node-timeout": "15000",
+    "dir": "/data",
     "maxmemory": "0",
     "maxmemory-policy": "noeviction",
     "min-replicas-to-write": "0",
