@@ -330,6 +330,12 @@ async def test_messages_that_wait_for_a_subject_do_not_go_to_its_scripts(tmp_pat
         assert {event["data"] for event in events if "data" in event} == {1, 2}
 
 
+async def test_one_worker_has_all_buckets_as_a_proxy_learns(home: ServerAndClients) -> None:
+    async with home.person().http.get("/cluster/map") as response:
+        assert response.status == 200
+        assert await response.json() == {"v": 1, "ranges": [[0, 999, 0]]}
+
+
 async def test_only_post_publishes_and_only_with_long_polling_enabled(tmp_path: Path) -> None:
     async with open_server(tmp_path, transports=["websocket"]) as home:
         person = home.person()
