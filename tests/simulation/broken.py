@@ -20,6 +20,7 @@ from holdfast.store.lease_keeper import LeaseKeeper
 from holdfast.store.link import StoreLink
 from holdfast.store.reader import Reader
 from holdfast.store.store import Store
+from holdfast.store.write_right import WriteRight
 from tests.simulation.breaking import Damage, nothing, replace, rewrite
 from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
 from tests.simulation.broken_promises import BUILDS_OF_PROMISES, acks_of_former_clients_count
@@ -87,6 +88,15 @@ def replicas_confirm_what_they_had(stack: ExitStack) -> None:
 def a_store_is_taken_back_from_any_epoch(stack: ExitStack) -> None:
     """Also from that of a standby, which has accepted what the former server does not know."""
     rewrite(stack, "(ARGV[17] == '1' and holder == ARGV[10])", "ARGV[17] == '1'")
+
+
+def who_never_spoke_replaces_others(stack: ExitStack) -> None:
+    """A standby that has opened a former primary takes the store from the server that lives."""
+
+    def all_known(self: WriteRight) -> list[str]:
+        return [*self._former, self.epoch]
+
+    replace(stack, WriteRight, "_known", all_known)
 
 
 def rivals_wait_too_short(stack: ExitStack) -> None:
@@ -171,6 +181,7 @@ BUILDS: dict[str, Damage] = {
         a_raise_counts_without_a_replica,
         replicas_confirm_what_they_had,
         a_store_is_taken_back_from_any_epoch,
+        who_never_spoke_replaces_others,
         the_lease_stops_with_the_machine,
         rivals_wait_too_short,
         rivals_do_not_wait,
@@ -218,12 +229,15 @@ SHOWN_TO: dict[str, str] = {
 }
 
 # What shows below supervisors alone.
-BELOW_SUPERVISORS = frozenset({"a_store_is_taken_back_from_any_epoch"})
+BELOW_SUPERVISORS = frozenset(
+    {"a_store_is_taken_back_from_any_epoch", "who_never_spoke_replaces_others"}
+)
 
 # Which stores show others; where nothing is said, any does.
 SHOWN_AT: dict[str, str] = {
     "a_raise_counts_without_a_replica": "pair",
     "replicas_confirm_what_they_had": "pair",
+    "who_never_spoke_replaces_others": "pair",
 }
 
 # What has to go wrong for others to show soon; where nothing is said, anything shows it.
@@ -233,6 +247,8 @@ SHOWN_BY: dict[str, str] = {
     "a_raise_counts_without_a_replica": "cut_off_server_with_primary",
     "replicas_confirm_what_they_had": "fill_disk_and_cut_off_server_with_primary",
     "a_store_is_taken_back_from_any_epoch": "restart_and_freeze",
+    "who_never_spoke_replaces_others": "restart_and_freeze,restart_and_kill,fail_over,"
+    "cut_off_server_with_primary",
     "rivals_wait_too_short": "part_from_store",
     "logs_do_not_wait_for_links": "part_from_server,hold_connection",
     "links_do_not_wait_for_logs": "part_from_server,hold_connection",
