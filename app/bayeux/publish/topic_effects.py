@@ -70,6 +70,7 @@ class TopicPublishing:
             config = qos.topic.over(config)
             if config.depth is not None:
                 self._keep_history()
+        self._check_first(channel, config, qos)
         draft = self._topics.draft(channel.name, config)
         draft.makers = accounts
         return draft
@@ -111,10 +112,20 @@ class TopicPublishing:
             return None
         return newest
 
+    def _check_first(self, channel: Channel, config: TopicConfig, qos: Qos | None) -> None:
+        """Refuse to make a read-only topic once more, while the store has no answer for another."""
+        is_administrative = qos is not None and qos.is_administrative
+        if config.is_readonly and not is_administrative and self._hub.is_coming(channel.name):
+            raise _readonly(channel.name)
+
     def _check_readonly(self, topic: Topic) -> None:
         """Refuse another message to a read-only topic that has one or is about to get one."""
         if topic.config.is_readonly and (topic.kept or self._hub.is_coming(topic.name)):
-            raise Refused(ErrorReply.TOPIC_READONLY, "user.publish.readonly", topic.name)
+            raise _readonly(topic.name)
+
+
+def _readonly(name: str) -> Refused:
+    return Refused(ErrorReply.TOPIC_READONLY, "user.publish.readonly", name)
 
 
 def depth_of(rule: ChannelRule, config: TopicConfig) -> HistoryDepth | None:

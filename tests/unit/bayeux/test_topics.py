@@ -408,6 +408,21 @@ def test_a_readonly_topic_refuses_a_second_message_while_the_first_is_pending() 
     assert refused["error"] == f"403:user.publish.readonly,{NAME}:topic_readonly"
 
 
+@pytest.mark.parametrize("is_by_rule", [True, False])
+def test_a_readonly_topic_is_not_made_twice_while_its_first_message_is_pending(
+    is_by_rule: bool,
+) -> None:
+    rules = {NAME: ChannelRule(topic=TopicConfig(is_readonly=True))} if is_by_rule else {}
+    here = server(channels=rules)
+    receiver(here, NAME, name="joe/1")
+    client = here.client()
+    here.keeper.is_silent = True
+    made = {"channel": NAME, "data": 1, "ext": {"delivery": {} if is_by_rule else READONLY}}
+    client.send(made)
+    refused = client.send({**made, "data": 2}).reply
+    assert refused["error"] == f"403:user.publish.readonly,{NAME}:topic_readonly"
+
+
 READONLY: Json = {"topic": {"readonly": True}}
 
 
