@@ -266,7 +266,7 @@ SHOWN_BY: dict[str, str] = {
     "readers_begin_with_the_newest_opening": "kill_server,freeze_server,part_from_store",
     "subscribers_do_not_wait_for_others": "hold_reading,kill_server,terminate_server",
     "what_the_store_refuses_counts_as_taken": "fill_store,fill_disk,crash_store_soon,kill_server",
-    "places_are_not_compared": "hold_reading,freeze_server_in_call,crash_store_soon,cut_connection",
+    "places_are_not_compared": "fill_store,fill_disk",
     "logs_are_trimmed_behind_the_fastest": "kill_server,freeze_server,part_from_store",
     "restarts_forget_sessions_without_names": "restart",
     "sessions_of_absent_shards_are_unknown": "freeze_server,kill_server,part_from_server",

@@ -20,19 +20,18 @@ def test_no_seed_breaks_a_promise(mode: Mode) -> None:
 
 
 def test_a_few_seeds_reach_what_matters_to_shards() -> None:
-    code, said = simulate("--shards", "--seeds", "10-13", "--marks")
+    words = ("--groups", "works,erases", "--faults", "kill_server", "--seeds", "11-12", "--marks")
+    code, said = simulate("--shards", *words)
     assert code == 0, said
     reached = {line[8:] for line in said.splitlines() if line[:6].strip().isdigit()}
     # What a few seeds reach, whatever they are. A long run must reach everything.
-    assert reached >= {"script take", "script append_facts"}, said
+    assert reached >= {"script take", "script append_facts", "fault kill_server"}, said
     assert reached >= {"another shard has done work", "another shard has erased a topic"}, said
-    assert "a socket has got a session of another shard" in reached, said
-    assert any(mark.startswith("fault kill_server") for mark in reached), said
 
 
 def test_no_fault_of_a_supervisor_breaks_a_promise() -> None:
     faults = "ask_for_restart,restart_and_kill,kill_supervisor,kill_importer,kill_server"
-    words = ("--supervisor", "--shards", "--seeds", "2-5", "--faults", faults, "--marks")
+    words = ("--supervisor", "--shards", "--seeds", "2-3", "--faults", faults, "--marks")
     code, said = simulate(*words)
     assert code == 0, said
     reached = {line[8:] for line in said.splitlines() if line[:6].strip().isdigit()}
