@@ -205,6 +205,7 @@ ALL_BUILDS = {**BUILDS, **WITH_SHARDS, **BUILDS_OF_DIVISIONS}
 SHOWN_TO: dict[str, str] = {
     "histories_are_read_without_what_comes_meanwhile": "reads",
     "homes_answer_ahead_of_their_logs": "reads",
+    "a_frozen_shard_blocks_agreement": "meets",
     "changes_of_presence_are_not_told": "meets",
     "members_of_others_never_leave": "meets",
     "who_starts_does_not_ask_who_is_there": "meets",
@@ -265,6 +266,8 @@ SHOWN_BY: dict[str, str] = {
     "frames_are_numbered_by_the_store": "cut_connection,crash_store_soon,freeze_server_in_call",
     "readers_begin_with_the_newest_opening": "kill_server,freeze_server,part_from_store",
     "subscribers_do_not_wait_for_others": "hold_reading,kill_server,terminate_server",
+    "a_shard_is_left_out_at_the_first_look": "hold_reading,kill_server,terminate_server",
+    "a_frozen_shard_blocks_agreement": "freeze_server_for_long",
     "what_the_store_refuses_counts_as_taken": "fill_store,fill_disk,crash_store_soon,kill_server",
     "places_are_not_compared": "fill_store,fill_disk",
     "logs_are_trimmed_behind_the_fastest": "kill_server,freeze_server,part_from_store",

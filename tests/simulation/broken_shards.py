@@ -16,7 +16,7 @@ from holdfast.bayeux.services.far_presence import FarPresence
 from holdfast.bayeux.services.far_topics import FarTopics
 from holdfast.bayeux.services.tellers import Tellers
 from holdfast.bayeux.subscribe.far_histories import FarReading
-from holdfast.cluster import reading
+from holdfast.cluster import agreement, reading
 from holdfast.cluster.places import Opening, Place
 from holdfast.cluster.trimming import Trimming
 from holdfast.delivery.basics.json_text import to_json
@@ -119,6 +119,21 @@ def openings_are_not_listed(stack: ExitStack) -> None:
 
 def subscribers_do_not_wait_for_others(stack: ExitStack) -> None:
     replace(stack, DurableInterest, "when_known", lambda _, __, done: done(True))
+
+
+def a_shard_is_left_out_at_the_first_look(stack: ExitStack) -> None:
+    """Although its lease was raised a moment ago."""
+    read = agreement._Holder.read
+
+    def at_once(self: Any, lease: str | None, now: float) -> bool:
+        return read(self, lease, now) or lease is not None
+
+    replace(stack, agreement._Holder, "read", at_once)
+
+
+def a_frozen_shard_blocks_agreement(stack: ExitStack) -> None:
+    """However long its lease stands."""
+    replace(stack, agreement, "SILENT_S", inf)
 
 
 def a_broken_link_repeats_everything(stack: ExitStack) -> None:
@@ -284,6 +299,8 @@ BUILDS_OF_SHARDS: dict[str, Damage] = {
         logs_are_trimmed_at_once,
         openings_are_not_listed,
         subscribers_do_not_wait_for_others,
+        a_shard_is_left_out_at_the_first_look,
+        a_frozen_shard_blocks_agreement,
         a_broken_link_repeats_everything,
         letters_stay_in_the_inbox,
         histories_are_read_without_what_comes_meanwhile,

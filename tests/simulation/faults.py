@@ -100,6 +100,11 @@ def freeze_server(stage: Stage, duration_s: float) -> None:
     stage.world.later(duration_s, process.thaw)
 
 
+def freeze_server_for_long(stage: Stage, duration_s: float) -> None:
+    """For so long that others go on without it."""
+    freeze_server(stage, duration_s)
+
+
 def suspend_server(stage: Stage, duration_s: float) -> None:
     _suspend(stage, stage.machine().process, duration_s)
 
@@ -344,6 +349,8 @@ LOSE_LINKS = frozenset(
 )
 # Those through which all sessions stay live, and shards in contact.
 KEEP_CONTACTS = frozenset((restart, set_clock))
+# Those that happen only if they are named, and how much longer they last than others, in seconds.
+FAULTS_BY_NAME: dict[Fault, float] = {freeze_server_for_long: 8.0}
 # Those of several shards, besides all others.
 FAULTS_OF_SHARDS: tuple[Fault, ...] = (
     part_from_server,

@@ -62,6 +62,8 @@ class Running:
         self.slowness_s = 0.0
         # The processor time that it has used.
         self.worked_s = 0.0
+        # When it was thawed last.
+        self.thawed_at = -inf
         # Called when it has ended, in whichever way.
         self.on_ended: Callable[[], None] = _nothing
 
@@ -109,6 +111,7 @@ class Running:
         self._freezes -= 1
         if self._freezes == 0:
             self.world.note(self.name, "thawed")
+            self.thawed_at = self.world.now
             self.life = Life.RUNNING
 
     def kill(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tests.simulation.faults import FAULTS, FAULTS_OF_SHARDS, SUDDEN, Fault, Stage
+from tests.simulation.faults import FAULTS, FAULTS_BY_NAME, FAULTS_OF_SHARDS, SUDDEN, Fault, Stage
 from tests.simulation.store_faults import FAULTS_OF_CLUSTERS, FAULTS_OF_PAIRS
 from tests.simulation.store_site import Kind
 from tests.simulation.supervisor_faults import below_supervisors, beside_servers
@@ -84,6 +84,7 @@ def schedule(
         )
         if not among or each.__name__ in among
     ]
+    faults += [each for each in FAULTS_BY_NAME if each.__name__ in among]
     last = over_at = _CALM_S + random.uniform(_SHORTEST_S, _LONGEST_S)
     # A few kinds at a time: what all together would hide shows.
     kinds = random.sample(faults, min(random.choice(_KINDS), len(faults)))
@@ -91,6 +92,7 @@ def schedule(
     for _ in range(random.randint(0, _MOST_FAULTS)):
         fault = random.choice(kinds)
         at, duration_s = random.uniform(_CALM_S, last), stage.duration_s()
+        duration_s += FAULTS_BY_NAME.get(fault, 0.0)
         over_at = max(over_at, at + duration_s)
         found.append(Occurrence(at, fault, duration_s))
     found.sort(key=lambda each: each.at_s)

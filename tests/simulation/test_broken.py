@@ -22,6 +22,7 @@ FOUND_SOON = {
     "bodies_go_with_their_first_entry": 1,
     "what_crosses_is_appended_afterwards": 6,
     "logs_are_trimmed_at_once": 3,
+    "a_frozen_shard_blocks_agreement": 6,
     "changes_of_presence_are_not_told": 1,
     "work_that_others_have_done_stays": 6,
     "erasures_stay_at_their_home": 6,

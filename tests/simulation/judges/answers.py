@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tests.simulation.judges.excuses import Excuses
 from tests.simulation.process import Process
-from tests.simulation.session import DISCONNECT, HANDSHAKE, Attempt
+from tests.simulation.session import DISCONNECT, HANDSHAKE, SUBSCRIBE, Attempt
 from tests.simulation.talker import Denied, Lost, Message
 
 # Faults that cost no client an answer; and those of them that do not cost it its connection either.
@@ -45,6 +45,12 @@ _OF_CLIENTS = frozenset(
 )
 # What a service says instead of 503.
 _AWAY = ("resource.cluster.notAvailable", "communication.noConnection")
+# What a subscribe is told if not all shards know of it, and what must not lead to that.
+_NOT_ALL = "resource.cluster.notAvailable"
+_FREEZES = frozenset(("freeze_server", "freeze_server_for_long"))
+# How long a server may take until it has handled what waited while it was frozen.
+_THAWS_S = 2.0
+_SUPERSEDED = "connect_superseded"
 _LOST = "lost: "
 # In place of an error, if a message was accepted that is more than a server takes.
 _TAKEN = "successful"
@@ -63,6 +69,8 @@ class _Failure(NamedTuple):
     said: str
     # Whether it came from a server that waits for another one to end.
     is_of_standby: bool
+    # Whether the session's own server took the request, and had not been frozen lately.
+    has_run: bool = False
 
     @property
     def code(self) -> str:
@@ -138,7 +146,15 @@ class Answers:
     def failed(self, attempt: Attempt, fault: Lost | Denied) -> None:
         """Note that it was refused, or that there was no answer."""
         said = f"{_LOST}{fault}" if isinstance(fault, Lost) else str(fault)
-        self._failures.append(_Failure(attempt, self.now(), said, self._stands_by(attempt.door)))
+        is_of_standby, has_run = self._stands_by(attempt.door), self._has_run(attempt)
+        self._failures.append(_Failure(attempt, self.now(), said, is_of_standby, has_run))
+
+    def _has_run(self, attempt: Attempt) -> bool:
+        life = self._lives.get(attempt.client_id)
+        own = None if life is None else life.server
+        if own is None or own.host != attempt.door:
+            return False
+        return own.thawed_at < attempt.asked_at - _THAWS_S
 
     # What it means
 
@@ -163,6 +179,8 @@ class Answers:
             excuses.judges(f"limit {failure.attempt.due}")
         if text in _OF_CLIENTS or (text and text == failure.attempt.due):
             return True
+        if self._is_of_one_frozen_shard(failure, excuses):
+            return False
         if code == "402":
             return self._may_be_over(failure, excuses)
         if code == "503" and failure.is_of_standby:
@@ -170,9 +188,26 @@ class Answers:
             return True
         if code == "503":
             return _is_of_trouble("answer 503", failure, excuses, harmless=HARMLESS)
+        if text == _SUPERSEDED:
+            # Its client has given it up, and asked once more.
+            return _is_of_trouble("answer 409", failure, excuses, harmless=HARMLESS)
         if failure.said.startswith(_LOST) and not code:
             return _is_of_trouble("answer lost", failure, excuses, harmless=_KEEP_CONNECTIONS)
         return False
+
+    def _is_of_one_frozen_shard(self, failure: _Failure, excuses: Excuses) -> bool:
+        """Return whether a subscribe was refused because another shard was frozen.
+
+        That one must have been left out.
+        """
+        since, until = failure.attempt.asked_at, failure.at
+        is_refused = failure.attempt.channel == SUBSCRIBE and _NOT_ALL in failure.said
+        if not (is_refused and failure.has_run):
+            return False
+        if excuses.in_force(since, until, harmless=HARMLESS | _FREEZES) is not None:
+            return False
+        # Otherwise one of them may have gone on for a moment. Long ones seldom end.
+        return excuses.number_of("freeze_server", since, until) <= 1
 
     def _may_be_over(self, failure: _Failure, excuses: Excuses) -> bool:
         """Return whether the session may have ended before it was refused so."""

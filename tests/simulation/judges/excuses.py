@@ -81,6 +81,13 @@ class Excuses:
                 return fault
         return None
 
+    def number_of(self, fault: str, since: float, until: float) -> int:
+        """Return how often this fault went wrong between these times; its effects do not count."""
+        return sum(
+            name == fault and begin <= until and since <= end - HEALS_S
+            for name, begin, end in self._troubles
+        )
+
     def begin_again(self) -> None:
         """Forget what was counted."""
         self.judged.clear()

@@ -1,15 +1,16 @@
 """Which answers are due, and which no fault excuses."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.simulation.judges.answers import Answers
 from tests.simulation.judges.excuses import Excuses
-from tests.simulation.session import CONNECT, HANDSHAKE, Attempt
+from tests.simulation.session import CONNECT, HANDSHAKE, SUBSCRIBE, Attempt
 from tests.simulation.talker import Denied, Lost
 
-SERVER: Any = object()
+SERVER: Any = SimpleNamespace(host="first", thawed_at=0.0)
 GONE = "402::session_unknown"
 
 
@@ -30,8 +31,8 @@ class Scene:
         self.answers.begins(attempt)
         return attempt
 
-    def hears(self, fault: str, door: str = "first") -> list[str]:
-        self.answers.failed(self.asks(door=door), Denied({"error": fault}))
+    def hears(self, fault: str, door: str = "first", channel: str = CONNECT) -> list[str]:
+        self.answers.failed(self.asks(channel, door), Denied({"error": fault}))
         return self.answers.violations(self.excuses)
 
 
@@ -47,6 +48,27 @@ def test_a_session_without_a_name_ends_with_its_server_and_not_while_that_is_awa
     scene.excuses.add(fault, 11.0, 2.0)
     assert (scene.hears(GONE) == []) is is_excused
     assert scene.excuses.used == ({f"answer 402: {fault}": 1} if is_excused else {})
+
+
+@pytest.mark.parametrize(
+    ("faults", "door", "is_excused"),
+    [
+        (["freeze_server"], "first", False),
+        # One of them may have gone on for a moment.
+        (["freeze_server", "freeze_server"], "first", True),
+        (["freeze_server", "part_from_store"], "first", True),
+        # It may be the one at which the client has asked.
+        (["freeze_server"], "second", True),
+    ],
+)
+def test_a_shard_that_is_frozen_keeps_nobody_from_subscribing_elsewhere(
+    faults: list[str], door: str, is_excused: bool
+) -> None:
+    scene = Scene("joe/1")
+    for fault in faults:
+        scene.excuses.add(fault, 11.0, 2.0)
+    refusal = "503:resource.cluster.notAvailable:shard_unavailable"
+    assert (scene.hears(refusal, door, SUBSCRIBE) == []) is is_excused
 
 
 def test_a_session_with_a_name_outlives_its_server() -> None:
