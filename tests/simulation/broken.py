@@ -239,6 +239,7 @@ SHOWN_AT: dict[str, str] = {
     "a_raise_counts_without_a_replica": "pair",
     "replicas_confirm_what_they_had": "pair",
     "who_never_spoke_replaces_others": "pair",
+    "passing_messages_need_the_store": "own",
 }
 
 # What has to go wrong for others to show soon; where nothing is said, anything shows it.
@@ -251,6 +252,9 @@ SHOWN_BY: dict[str, str] = {
     "who_never_spoke_replaces_others": "restart_and_freeze,restart_and_kill,fail_over,"
     "cut_off_server_with_primary",
     "rivals_wait_too_short": "part_from_store",
+    "passing_messages_never_cross": "restart,set_clock",
+    "passing_messages_swap_places": "restart,set_clock",
+    "passing_messages_need_the_store": "fill_store",
     "logs_do_not_wait_for_links": "part_from_server,hold_connection",
     "links_do_not_wait_for_logs": "part_from_server,hold_connection",
     "histories_are_read_without_what_comes_meanwhile": "slow_network",

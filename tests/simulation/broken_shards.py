@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from math import inf
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from orjson import loads
 
@@ -29,6 +30,7 @@ from holdfast.sharding.homes import ShardHomes
 from holdfast.sharding.kept_first import KeptFirst
 from holdfast.sharding.member import Member
 from holdfast.sharding.own_interest import DurableInterest
+from holdfast.sharding.passing import Passing
 from holdfast.store.shard_log import Taking
 from holdfast.web.forwarding import far_shard
 from holdfast.web.giving.giver import Giver
@@ -62,6 +64,33 @@ def what_crosses_is_appended_afterwards(stack: ExitStack) -> None:
 def passing_frames_leave_late(stack: ExitStack) -> None:
     """Behind durable ones, which were accepted later."""
     replace(stack, Member, "flush", nothing)
+
+
+def passing_messages_never_cross(stack: ExitStack) -> None:
+    """Their publishers hear that they were accepted, and nobody at other shards gets them."""
+    replace(stack, Passing, "add", nothing)
+
+
+def passing_messages_swap_places(stack: ExitStack) -> None:
+    """Each second one leaves before the first one."""
+    add = Passing.add
+    waiting: WeakKeyDictionary[Passing, Any] = WeakKeyDictionary()
+
+    def swap(self: Passing, entry: Any, **more: Any) -> None:
+        first = waiting.pop(self, None)
+        if first is None:
+            waiting[self] = entry
+        else:
+            add(self, entry, **more)
+            add(self, first)
+
+    replace(stack, Passing, "add", swap)
+
+
+def passing_messages_need_the_store(stack: ExitStack) -> None:
+    """They take the log alone, and what that does not get is lost."""
+    replace(stack, Passing, "_has_links", lambda _: False)
+    replace(stack, Passing, "give_up", lambda _, entries: len(entries))
 
 
 def logs_do_not_wait_for_links(stack: ExitStack) -> None:
@@ -290,6 +319,9 @@ BUILDS_OF_SHARDS: dict[str, Damage] = {
         ids_of_killed_servers_are_given_again,
         what_crosses_is_appended_afterwards,
         passing_frames_leave_late,
+        passing_messages_never_cross,
+        passing_messages_swap_places,
+        passing_messages_need_the_store,
         logs_do_not_wait_for_links,
         links_do_not_wait_for_logs,
         what_others_have_is_not_stored,

@@ -21,6 +21,8 @@ FOUND_SOON = {
     "keys_are_forgotten_at_a_restart": 3,
     "bodies_go_with_their_first_entry": 1,
     "what_crosses_is_appended_afterwards": 6,
+    "passing_messages_never_cross": 1,
+    "passing_messages_swap_places": 1,
     "logs_are_trimmed_at_once": 3,
     "a_frozen_shard_blocks_agreement": 6,
     "changes_of_presence_are_not_told": 1,

@@ -12,6 +12,8 @@ from tests.simulation.oracle import Publish
 
 # Faults through which nothing is lost; and those of them that delay nothing either.
 HARMLESS = frozenset(("restart", "set_clock"))
+# A store that is full takes nothing, and messages that are not stored need none.
+_LOSE_NOTHING = HARMLESS | {"fill_store"}
 _DELAY_NOTHING = frozenset(("set_clock",))
 # After so long a receiver that connects again and again has whatever was accepted.
 _HANDED_S = 6.0
@@ -97,7 +99,8 @@ class Deliveries:
         if self._heard_at.get(session, 0.0) < until:
             return
         excuses.judges("message that did not come")
-        if not excuses.excuse("message lost", publish.begun_at, until, harmless=HARMLESS):
+        harmless = HARMLESS if publish.is_durable else _LOSE_NOTHING
+        if not excuses.excuse("message lost", publish.begun_at, until, harmless=harmless):
             yield f"lost: {session} lacks {key}, accepted at {publish.accepted_at:.3f}"
 
     def _late(

@@ -423,3 +423,59 @@ def test_a_reader_does_not_read_ahead_of_the_store_without_limit() -> None:
     assert at.reader.next_read(0.0) is None
     at.shard.answer()
     assert at.reader.next_read(0.0) == "1-64"
+
+
+def at_a_store_that_does_not_answer() -> Reading:
+    """A reader with 64 frames that wait for the store."""
+    at = Reading()
+    at.hear(*frames(64), now=1.0)
+    assert at.reader.next_read(1.0) is None
+    return at
+
+
+def test_messages_are_shown_at_once_to_those_that_need_no_store() -> None:
+    at = Reading()
+    at.hear(*frames(3))
+    assert (at.shard.at_once, at.shard.shown) == ([1, 2, 3], [])
+    assert (at.reader.at_once.n, at.reader.shown.n) == (3, 0)
+
+
+def test_frames_are_read_ahead_for_them_if_the_store_does_not_answer() -> None:
+    at = at_a_store_that_does_not_answer()
+    assert (at.reader.next_read(1.2), at.reader.is_ahead) == ("1-64", True)
+    at.hear(*frames(70)[64:], now=1.2)
+    assert at.shard.at_once == [*range(1, 71)]
+    assert at.shard.kept == [[*range(1, 65)]]
+    # When it answers, they are read again for all others, and nobody gets them twice.
+    at.shard.answer()
+    assert (at.reader.next_read(1.3), at.reader.is_ahead) == ("1-64", False)
+    at.hear(*frames(70)[64:], now=1.3)
+    at.shard.answer()
+    assert at.shard.shown == [*range(1, 71)]
+    assert at.shard.at_once == [*range(1, 71)]
+    assert at.reader.taken == 70
+
+
+def test_nothing_is_read_ahead_that_does_not_follow_or_is_unreadable() -> None:
+    for fields in (
+        stored(f"{X} 1-90 90", f"{X} 1-89 89", entry(90)),
+        (b"1-65", {b"before": f"{X} 1-64 64".encode(), b"place": b"nowhere"}),
+    ):
+        at = at_a_store_that_does_not_answer()
+        assert at.reader.next_read(1.2) == "1-64"
+        at.hear(fields, now=1.2)
+        assert at.shard.at_once == [*range(1, 65)]
+        assert at.reader.next_read(1.3) is None
+
+
+def test_what_comes_by_a_link_is_shown_before_what_is_read_ahead() -> None:
+    at = at_a_store_that_does_not_answer()
+    at.shard.awaited = {"7 2"}
+    behind = {b"all": write([entry(65)], behind={"3": "7 2"})}
+    fields = {b"before": f"{X} 1-64 64".encode(), b"place": f"{X} 1-65 65".encode(), **behind}
+    at.reader.next_read(1.2)
+    at.hear((b"1-65", fields), now=1.2)
+    assert at.shard.at_once == [*range(1, 65)]
+    at.shard.awaited.clear()
+    at.hear((b"1-65", fields), now=1.3)
+    assert at.shard.at_once == [*range(1, 66)]
