@@ -134,9 +134,10 @@ async def _assemble(
     tokens = _open_tokens(settings.data)
     waiting = Waiting(settings, addresses, placement, succession)
     opening = open_storage(
-        *(settings, directory, stack, partial(_stop_at_once, succession), placement),
+        *(settings, directory, stack, _stop_at_once, placement),
         is_successor=succession.is_successor,
         on_waiting=waiting.begin,
+        on_lost=succession.fenced,
     )
     storage = await (waiting.until(opening) if may_wait(settings, succession) else opening)
     ticker = Ticker(heads := Heads(settings.hsts_s), storage.right)
@@ -440,7 +441,6 @@ def _open_tokens(data: Path) -> Tokens:
         raise CannotStart(str(error)) from error
 
 
-def _stop_at_once(succession: Succession) -> None:
+def _stop_at_once() -> None:
     """Stop this process: another one owns the store and its sessions now."""
-    succession.fenced()
     os.kill(os.getpid(), signal.SIGTERM)

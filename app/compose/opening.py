@@ -31,16 +31,22 @@ async def open_storage(
     settings: Settings,
     directory: DataDirectory,
     stack: AsyncExitStack,
-    on_fenced: Callable[[], None],
+    on_end: Callable[[], None],
     placement: Placement | None = None,
     *,
     is_successor: bool = False,
     on_waiting: OnWaiting | None = None,
+    on_lost: Callable[[], None] | None = None,
 ) -> Storage:
     """Open the store of a shard once no other process has it. The stack closes it.
 
     A successor only looks at it; `Storage.open` opens it. Raises `StoreUnavailable` or
     `CannotStart`.
+
+    Args:
+        on_end: Called when this process must end.
+        on_waiting: Called when it begins to wait for another server.
+        on_lost: Called when another server has taken the store from it.
     """
     placement = placement or alone(settings)
     url, shard = settings.redis, placement.number
@@ -73,11 +79,12 @@ async def open_storage(
         replicas = await compare(settings, keys, primary, link, stack)
     storage = Storage(
         *(primary, link, keys, settings, placement, origin),
-        *(directory, on_fenced, replicas, embedded),
+        *(directory, on_end, replicas, embedded),
         is_successor=is_successor,
         monitor=monitor,
         gate=_gate(settings, placement),
         on_waiting=on_waiting,
+        on_lost=on_lost,
     )
     stack.push_async_callback(storage.close)
     if is_successor:

@@ -65,13 +65,14 @@ class Storage:
         placement: Placement,
         origin: Origin,
         directory: DataDirectory,
-        on_fenced: Callable[[], None],
+        on_end: Callable[[], None],
         replicas: "Replicas | None",
         embedded: EmbeddedValkey | None,
         *,
         is_successor: bool,
         monitor: StoreMonitor,
         gate: "Gate | None" = None,
+        on_lost: Callable[[], None] | None = None,
         on_waiting: OnWaiting | None = None,
     ) -> None:
         self.origin = origin
@@ -79,7 +80,7 @@ class Storage:
         monitor.on_back = self.is_back
         self.primary = primary
         self.link = link
-        self._on_fenced = on_fenced
+        self._on_end, self._on_lost = on_end, on_lost
         # The newest timestamp in the store is known when it is open.
         self.stamps = TimestampSource(0, time.time_ns, placement.number)
         # Whether another process has opened the store.
@@ -105,7 +106,7 @@ class Storage:
             stamp=self.stamps,
             know=self._know,
             on_told=self.is_back,
-            on_fenced=self.end,
+            on_fenced=self._fenced,
             confirm=None if replicas is None else replicas.confirm,
             most_keys=settings.max_publish_keys,
             letter_quota=LetterQuota(
@@ -231,14 +232,20 @@ class Storage:
         """End: another server has the first shard, and with it the deployment."""
         if not self.is_fenced:
             log.error("another server, %s, has the first shard: it takes this one, too", node)
-            self.end()
+            self._fenced()
+
+    def _fenced(self) -> None:
+        """End: another server has this shard. With an external store, it is to have all."""
+        if self._on_lost is not None and self._lease is not None:
+            self._on_lost()
+        self.end()
 
     def end(self) -> None:
         """Speak no more, and end this process: another one has opened the store, or may."""
         self.is_fenced = True
         if self._lease is not None:
             self._lease.end()
-        self._on_fenced()
+        self._on_end()
 
     def watch(self, directory: DataDirectory, stack: AsyncExitStack) -> DirectoryWatch:
         """Start watching the directories that the server depends on."""
