@@ -19,6 +19,8 @@ from tests.simulation.world import World
 
 # How long faults last, in seconds. Half are short; the others outlast a lease.
 _SHORTEST_S, _SHORT_S, _LONGEST_S = 0.02, 2.0, 7.0
+# In some worlds, some last much longer.
+LONG_WORLDS, _LONG, _LONG_S = 0.06, 0.3, (10.0, 90.0)
 # How often a fault concerns the server that speaks, if there are several.
 _AT_SPEAKER = 0.75
 # For so long a lease is in force, and in what raises it there is this.
@@ -45,6 +47,8 @@ class Stage:
     deployment: Deployment
     site: StoreSite
     excuses: Excuses
+    # Whether some faults outlast sessions, the lives of logs, and everybody's patience.
+    has_long_faults: bool = False
 
     @property
     def places(self) -> Sequence[Served]:
@@ -58,6 +62,8 @@ class Stage:
     def duration_s(self) -> float:
         """Return how long a fault lasts."""
         random = self.random
+        if self.has_long_faults and random.random() < _LONG:
+            return random.uniform(*_LONG_S)
         if random.random() < 0.5:
             return random.uniform(_SHORT_S, _LONGEST_S)
         return float(_SHORTEST_S * (_SHORT_S / _SHORTEST_S) ** random.random())
@@ -267,6 +273,12 @@ def lose_connection(stage: Stage, _: float) -> None:
         end.peer.lose()
 
 
+def lose_direction(stage: Stage, _: float) -> None:
+    """Let nothing arrive any more that one end sends; it goes on hearing the other one."""
+    if (end := stage.connection()) is not None:
+        end.lose()
+
+
 def hold_connection(stage: Stage, duration_s: float) -> None:
     """Hold back what one end sends."""
     if (end := stage.connection()) is not None:
@@ -344,7 +356,7 @@ SUDDEN = frozenset(
 LOSE_LINKS = frozenset(
     (
         *(freeze_server, freeze_server_in_call, suspend_server, suspend_server_in_raise),
-        *(cut_connection, lose_connection, hold_connection, part_from_server),
+        *(cut_connection, lose_connection, lose_direction, hold_connection, part_from_server),
     )
 )
 # Those through which all sessions stay live, and shards in contact.
@@ -377,6 +389,7 @@ FAULTS: tuple[Fault, ...] = (
     crash_store_soon,
     cut_connection,
     lose_connection,
+    lose_direction,
     hold_connection,
     part_from_clients,
     part_from_store,

@@ -13,7 +13,14 @@ from tests.simulation.actors import Plan, Publisher, Receiver
 from tests.simulation.cast import Actor, Cast
 from tests.simulation.deployment import Deployment
 from tests.simulation.dividing import Division
-from tests.simulation.faults import KEEP_CONTACTS, LOSE_LINKS, Fault, Stage, set_clock
+from tests.simulation.faults import (
+    KEEP_CONTACTS,
+    LONG_WORLDS,
+    LOSE_LINKS,
+    Fault,
+    Stage,
+    set_clock,
+)
 from tests.simulation.judges.bench import Bench
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Main, Process
@@ -135,6 +142,7 @@ class Play:
         for unit in deployment.units:
             unit.excuses = self.bench.excuses
         self.stage = Stage(world, self.oracle, deployment, site, self.bench.excuses)
+        self.stage.has_long_faults = Random(f"{world.seed} long").random() < LONG_WORLDS
         self._division = Division(self.stage, deployment) if setting.divides else None
         # With TLS, connections would stay where they are.
         world.network.gives = Random(f"{world.seed} gives").random() < _GIVES
