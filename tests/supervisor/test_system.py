@@ -2,10 +2,14 @@
 
 import re
 import sys
+from collections.abc import Callable
+from typing import cast
 
 import pytest
 
-from holdfast.supervisor.system import command
+from holdfast.supervisor.control import Channel, channel_pair
+from holdfast.supervisor.importer import serve_forks
+from holdfast.supervisor.system import System, command
 from tests.pages import ROOT
 
 WORDS = ["serve", "--port", "0"]
@@ -41,3 +45,43 @@ def test_what_the_supervisor_decides_asks_the_system_in_one_place() -> None:
     found = {each.stem for each in package.glob("*.py") if asks.search(each.read_text())}
     # What runs before there is a supervisor or beside it, and what it never waits for.
     assert found == {"system", "control", "entry", "asking", "log", "systemd"}
+
+
+class _Waits:
+    """A system in which nothing happens but what is heard."""
+
+    def __init__(self) -> None:
+        self._hear: Callable[[], None] = self.hear_signals
+
+    def hear_signals(self) -> None:
+        pass
+
+    prepare_forks = hear_signals
+
+    def listen(self, _: Channel, hear: Callable[[], None]) -> None:
+        self._hear = hear
+
+    def wait(self) -> None:
+        self._hear()
+
+    def signals(self) -> list[int]:
+        return []
+
+    ended = signals
+
+    def forget(self, channel: Channel) -> None:
+        channel.close()
+
+    def end(self) -> None:
+        raise SystemExit
+
+
+def test_an_importer_ends_in_order_whose_supervisor_was_killed_during_the_import() -> None:
+    supervisor, importer = channel_pair()
+
+    def load(_: int) -> None:
+        supervisor.close()
+
+    with pytest.raises(SystemExit):
+        serve_forks(importer, load, cast("System", _Waits()))
+    assert importer.fileno() < 0
