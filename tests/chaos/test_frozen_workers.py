@@ -118,6 +118,7 @@ async def test_a_worker_that_does_not_run_is_killed_and_its_sessions_go_on(tmp_p
         named(first, "writer", [0]) as [writer],
     ):
         assert (await reader.reply("/meta/subscribe", subscription="/room"))["successful"]
+        deployment.has_frozen = True
         frozen, began = frozen_worker(deployment), time.monotonic()
         os.kill(frozen, signal.SIGSTOP)
         await until(lambda: frozen not in deployment.workers())
