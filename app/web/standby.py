@@ -1,5 +1,6 @@
 """What clients and probes get while there is no server: `try again`."""
 
+import asyncio
 import socket
 from collections.abc import Sequence
 
@@ -11,6 +12,9 @@ from holdfast.web.endpoint import JSON_TYPE, error_body, retry_headers
 
 # When a client should try again: a server may be there at any time.
 _RETRY_S = 1.0
+# For how long those who connected last may take to ask.
+_ANSWERING_S = 0.2
+_LOOK_S = 0.005
 
 
 class StandbyDoor:
@@ -34,7 +38,13 @@ class StandbyDoor:
             await web.SockSite(self._runner, each, ssl_context=tls, backlog=BACKLOG).start()
 
     async def close(self) -> None:
-        """Make room for the server."""
+        """Make room for the server. Clients that have just connected are still answered."""
+        for each in [*self._runner.sites]:
+            await each.stop()
+        for _ in range(round(_ANSWERING_S / _LOOK_S)):
+            if self._runner.server is None or not self._runner.server.connections:
+                break
+            await asyncio.sleep(_LOOK_S)
         await self._runner.cleanup()
 
     async def _healthz(self, _: web.Request) -> web.Response:

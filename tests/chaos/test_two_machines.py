@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -26,6 +27,8 @@ pytestmark = pytest.mark.slow
 SERVER_S, PRIMARY_S, BOTH_S = 5.0, 7.0, 10.0
 BUSY = 2.0
 FROZEN_S = 20.0
+# How many workers the servers have in failures that take long; HOLDFAST_WORKERS=1,2 plays all.
+SOME = [int(each) for each in os.environ.get("HOLDFAST_WORKERS", "2").split(",")]
 SETTINGS = {"durability": "replicas:1", "max_sessions_per_browser": -1}
 
 
@@ -88,12 +91,9 @@ async def test_clients_behind_a_proxy_follow_the_server_that_serves(
     tmp_path: Path, door: str
 ) -> None:
     async with scene(tmp_path, door=door) as found:
-        for _ in range(2):
-            one = await found.machines.active()
-            await one.twin.kill_all()
-            await found.goes_on(f"server killed behind {door}", SERVER_S)
-            one.twin.begin()
-            await found.wait_for_pair()
+        one = await found.machines.active()
+        await one.twin.kill_all()
+        await found.goes_on(f"server killed behind {door}", SERVER_S)
 
 
 async def test_a_server_process_dies_and_its_supervisor_starts_another(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ async def test_a_server_process_dies_and_its_supervisor_starts_another(tmp_path:
         assert await found.machines.active() is one
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", SOME)
 async def test_a_frozen_server_says_nothing_when_it_thaws(tmp_path: Path, workers: int) -> None:
     async with scene(tmp_path, workers) as found:
         one = await found.machines.active()
@@ -148,7 +148,7 @@ async def heard_at(machine: Machine) -> AsyncIterator[list[Any]]:
         await witness.http.close()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", SOME)
 async def test_a_machine_with_server_and_primary_is_cut_off(tmp_path: Path, workers: int) -> None:
     async with scene(tmp_path, workers) as found:
         one = await found.machines.active()
