@@ -12,6 +12,15 @@ _SAMPLE = re.compile(r"^(\w+?)(?:_total)?(?:\{(.*)\})? (\S+)$")
 # Faults that leave the log of a shard as it was, for all who read it.
 HARMLESS = frozenset(("restart", "set_clock", "the start"))
 
+# Those by which a store may lose its last changes, or a deployment is written anew.
+LOSE_TAILS = frozenset(
+    (
+        *("fail_over", "freeze_and_replace_primary", "cut_off_and_replace_primary"),
+        *("end_and_replace_primary", "cut_off_primary_and_kill_server"),
+        *("cut_off_server_with_primary", "fill_disk_and_cut_off_server_with_primary", "division"),
+    )
+)
+
 Page = Mapping[tuple[str, str], float]
 
 
@@ -64,6 +73,7 @@ class Counts:
         are_all = 0 < count == len(self._oldest)
         return [
             *(each for place in self._pages for each in self._of(place)),
+            *self._missing(now),
             *self._between(now),
             *(self._published(self._served) if are_all else ()),
         ]
@@ -81,6 +91,14 @@ class Counts:
             yield f"S9: server {place} says that entries are unaccounted for"
         if failures := page["holdfast_work_failures", ""]:
             yield f"S9: server {place} says that {failures:g} pieces of work have failed"
+
+    def _missing(self, now: float) -> Iterator[str]:
+        """Say what was removed from a log before all had taken it; a failover may lose a tail."""
+        for place in self._pages:
+            self._excuses.judges("gap in a log")
+            missing = self._sum(place, "holdfast_log_entries_missing")
+            if missing and not self._excuses.excuse("gap in a log", 0.0, now, only=LOSE_TAILS):
+                yield f"S9: server {place} says that {missing:g} entries of others are missing"
 
     def _between(self, now: float) -> Iterator[str]:
         """Compare what one server says that it has for others with what these say."""

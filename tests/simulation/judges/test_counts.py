@@ -6,7 +6,9 @@ from tests.simulation.judges.counts import Counts, Page, Served, read
 from tests.simulation.judges.excuses import Excuses
 
 
-def page(*, accepted: int = 5, taken: int = 4, appended: int = 4, failures: int = 0) -> Page:
+def page(
+    *, accepted: int = 5, taken: int = 4, appended: int = 4, failures: int = 0, missing: int = 0
+) -> Page:
     return read(f"""# HELP holdfast_entries_accepted Entries.
 holdfast_messages_published_total 3.0
 holdfast_entries_accepted_total {accepted}
@@ -18,6 +20,7 @@ holdfast_entries_in_flight 1
 holdfast_entries_unaccounted 0
 holdfast_work_failures_total {failures}
 holdfast_log_entries_appended_total {appended}
+holdfast_log_entries_missing_total{{from="1"}} {missing}
 holdfast_log_entries_taken_total{{from="0"}} {taken}
 holdfast_log_entries_taken_total{{from="1"}} {taken}
 """)
@@ -55,3 +58,11 @@ def test_servers_have_accepted_what_clients_were_told_and_no_more_than_these_hav
     assert faults(page(), served=Served(2, 3)) == []
     assert len(faults(page(), served=Served(4, 5))) == 1
     assert len(faults(page(), served=Served(1, 2))) == 1
+
+
+def test_only_a_failover_of_the_store_leaves_a_gap_in_a_log() -> None:
+    excuses = Excuses()
+    excuses.add("kill_server", 20.0, 1.0)
+    assert len(faults(page(missing=2), excuses=excuses)) == 1
+    excuses.add("fail_over", 20.0, 1.0)
+    assert faults(page(missing=2), excuses=excuses) == []
