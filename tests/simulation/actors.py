@@ -249,6 +249,8 @@ class Receiver:
         # What came with the reply that the next connect acknowledges, and since then.
         self._handed: list[str] = []
         self._fresh: list[str] = []
+        # What it may have acknowledged, although nobody has answered that.
+        self._doubted: set[str] = set()
 
     @property
     def _who(self) -> str:
@@ -265,12 +267,13 @@ class Receiver:
                 if self._is_named and random.random() < _CURIOSITY:
                     await self._subscribe_to_one_more()
                 if self._is_named and not self._plan.is_over and random.random() < _CRASHES:
-                    self._oracle.forgets(self.name, self._handed)
+                    self._oracle.forgets(self.name, but=self._doubted)
                     self._session.crash(acks_again=random.random() < _ACKS_AGAIN)
                 if random.random() < _NAP:
                     # Its messages wait, unlike those of others.
                     await asyncio.sleep(_NAP_S * random.random())
             except (Lost, Denied):
+                self._doubted.update(self._handed)
                 await asyncio.sleep(_PAUSE_S * random.random())
 
     async def _begin(self) -> None:

@@ -1,6 +1,6 @@
 """Decides, outside the code, whether what clients saw keeps the promises."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -193,15 +193,17 @@ class Oracle:
             elif (before := heard.came[id][-2]).server is server:
                 heard.repeated.append((before.key, before.at))
 
-    def forgets(self, receiver: str, ids: Sequence[str]) -> None:
-        """Note that a receiver crashes with these messages, which must come again."""
-        heard = self._heard[receiver] if ids else None
-        for id in ids:
-            if heard is not None and id not in heard.settled:
-                key = heard.came[id][-1].key
-                heard.ids[key] = [each for each in heard.ids[key] if each != id]
-                if not heard.ids[key]:
-                    del heard.ids[key]
+    def forgets(self, receiver: str, *, but: Collection[str]) -> None:
+        """Note that a receiver crashes: what it has not acknowledged must come again.
+
+        Args:
+            but: What a server may have an acknowledgement of that it did not answer.
+        """
+        heard = self._heard.get(receiver)
+        if heard is not None:
+            known = {*heard.settled, *but}
+            kept = {key: [id for id in ids if id in known] for key, ids in heard.ids.items()}
+            heard.ids = {key: ids for key, ids in kept.items() if ids}
 
     def hears(self, receiver: str) -> None:
         """Note that a connect was answered."""

@@ -77,10 +77,11 @@ def test_what_a_receiver_has_not_acknowledged_when_it_crashes_must_come_again() 
     scene.oracle.accepted("b", "8")
     scene.oracle.received("joe", "b", "8", is_named=True)
     scene.now = 2.0
+    scene.oracle.forgets("joe", but=["8"])
     assert not scene.lacks()
-    scene.oracle.forgets("joe", ["8"])
+    scene.oracle.forgets("joe", but=())
     assert scene.lacks() == ["S3: joe lacks b, accepted as 8"]
     scene.oracle.received("joe", "b", "8", is_named=True)
     scene.oracle.settled("joe", ["8"])
-    scene.oracle.forgets("joe", ["8"])
+    scene.oracle.forgets("joe", but=())
     assert not scene.lacks()
