@@ -26,6 +26,9 @@ redis = {
     status_reply = function(text)
         return { ok = text }
     end,
+    -- What only the memory of this server must have is replicated here as well.
+    set_repl = function() end,
+    REPL_NONE = 0,
     call = run_command,
     pcall = function(...)
         local is_done, reply = pcall_any(run_command, ...)
