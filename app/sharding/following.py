@@ -11,8 +11,8 @@ from holdfast.cluster.places import Place, place_of
 from holdfast.cluster.waiting import Fields
 from holdfast.sharding.facts_by_link import FactsByLink
 from holdfast.sharding.member import Member
+from holdfast.store import frame_reads
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.frame_reads import MOST_FRAMES
 from holdfast.store.other_shard import OtherStore
 
 log = logging.getLogger(__name__)
@@ -226,7 +226,7 @@ class Following:
         self._note_back(shard)
         member = self._member
         reader = member.readers[shard]
-        is_ahead, is_all = reader.is_ahead, len(frames) < MOST_FRAMES
+        is_ahead, is_all = reader.is_ahead, len(frames) < frame_reads.MOST_FRAMES
         member.heard(shard, after, frames)
         if not is_ahead:
             member.homes.contacts.end(shard, reader.place, reader.shown, is_all=is_all)
