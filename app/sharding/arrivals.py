@@ -174,7 +174,8 @@ class Arrivals:
                 continue
             if each.keys:
                 self.kept_first.expect(each.message.channel, place)
-                self._show_first(each)
+                if len(each.receivers) > len(each.keys):
+                    self._show_first(each)
             else:
                 self._show_passing(each, self.kept_first.place_before(each.message.channel))
 
@@ -188,8 +189,11 @@ class Arrivals:
         """Deliver a message that is not stored; durable sessions get it behind this place."""
         if arrived.has_durable and self.kept_first.holds(arrived, behind):
             self._show_first(arrived)
-        else:
-            self._show_held(arrived)
+            return
+        try:
+            self._show_message(arrived)
+        except Exception:
+            self._fail()
 
     def _show_first(self, arrived: Arrived) -> None:
         """Deliver a message to the receivers that need no store."""

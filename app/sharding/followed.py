@@ -51,11 +51,14 @@ class Followed:
             places.clear()
             self._all, self._since = place, None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no channel follows anything."""
+        return not self._places and self._all is None
+
     def of(self, channels: Iterable[str]) -> dict[str, str]:
         """Return the places that others must have reached before messages of these channels."""
         places = self._places
-        if not places and self._all is None:
-            return {}
         found = {channel: places.get(channel, self._all) for channel in channels}
         return {channel: str(place) for channel, place in found.items() if place is not None}
 

@@ -143,7 +143,8 @@ class Passing:
                 if entry.channel in self._in_log or not direct:
                     self.add_to_log(entry)
         if direct:
-            self._send_late()
+            if self._late:
+                self._send_late()
             self.passed += self._send(direct, self.passages.values(), early)
 
     def _has_links(self) -> bool:
@@ -177,6 +178,8 @@ class Passing:
 
     def _frames(self, entries: Sequence[Entry], early: Collection[str]) -> Sequence[bytes]:
         of = self._followed.of
+        if self._followed.is_empty:
+            return [write(part) for part in split(entries)]
         frames = []
         for part in split(entries):
             channels = {each.channel for each in part}
