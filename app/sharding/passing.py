@@ -215,9 +215,14 @@ class Passing:
 
     def _send_late(self) -> None:
         """Send what the log did not get on links that are open, and drop what has waited long."""
+        if not self._late:
+            return
         late, self._late = self._late, deque()
+        # After a time in which this process did not run, neither may hold.
+        may_speak = self._may_speak()
         for each in late:
-            for shard in [*each.shards]:
+            may_send = may_speak and self._ticked_at < each.until
+            for shard in [*each.shards] if may_send else ():
                 passage = self.passages.get(shard)
                 if passage is not None and passage.is_open:
                     each.shards.discard(shard)

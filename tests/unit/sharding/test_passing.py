@@ -246,6 +246,29 @@ def test_a_process_that_may_have_lost_its_shard_sends_nothing() -> None:
     assert shard.logged == [1]
 
 
+def test_after_a_freeze_it_sends_nothing_that_has_waited_for_links() -> None:
+    shard = Shard()
+    shard.answers = shard.links[2].is_open = False
+    shard.pass_on(1)
+    shard.dones[0](False)
+    shard.links[2].is_open, shard.may_speak = True, False
+    shard.passes(1.0)
+    assert shard.links[2].got() == []
+    shard.may_speak = True
+    shard.passes(1.0)
+    assert shard.links[2].got() == [1]
+
+
+def test_what_has_waited_too_long_for_a_link_is_dropped_although_it_opens() -> None:
+    shard = Shard()
+    shard.answers = shard.links[2].is_open = False
+    shard.pass_on(1)
+    shard.dones[0](False)
+    shard.links[2].is_open = True
+    shard.passes(20.0)
+    assert (shard.links[2].got(), shard.log.dropped) == ([], 1)
+
+
 def test_without_links_the_log_takes_all() -> None:
     shard = Shard()
     shard.passing.passages = {}
