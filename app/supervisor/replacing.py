@@ -136,6 +136,8 @@ class _Change:
             for each in ending:
                 each.signal(signal.SIGKILL)
             self._supervisor.turn()
+        for new in self._news.values():
+            close_all(new.kept, self._supervisor.system)
 
 
 class _WaitAnew(_Change):
@@ -276,8 +278,6 @@ class _HandOver(_Change):
         for place, old in self._olds.items():
             if old.said not in SERVING:
                 _take_back(old, self._news.get(place))
-        for new in self._news.values():
-            close_all(new.kept, self._supervisor.system)
         until = self._supervisor.system.now() + _LEAVING_S
         for old in self._olds.values():
             _await_back(self._supervisor, old, until=until)

@@ -68,6 +68,16 @@ def test_a_server_that_waits_goes_on_if_the_new_one_fails(stage: Stage) -> None:
     assert stage.restart()[-1] == {"done": True}
 
 
+def test_new_servers_that_may_not_wait_leave_no_descriptor_behind(stage: Stage) -> None:
+    pid = waiting(stage)
+    before = len(os.listdir(f"/proc/{pid}/fd"))
+    stage.plan(waits=True, workers=2)
+    assert "want 2" in stage.restart()[-1]["failed"]
+    assert len(os.listdir(f"/proc/{pid}/fd")) == before
+    stage.plan(waits=True)
+    assert stage.stop() == 0
+
+
 def test_a_server_that_waits_is_started_again_although_its_settings_are_wrong_by_now(
     stage: Stage,
 ) -> None:
