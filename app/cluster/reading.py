@@ -69,7 +69,7 @@ class LogReader(Generic[A]):
         self._own = str(own).encode()
         # The place behind the last frame that was read, and where the next read begins.
         self.place = place_of(place)
-        self._after = self.place.id
+        self.after = self.place.id
         self._passed = openings_of(passed)
         # The place that the store has once it has answered all calls, and whether it has that
         # reader's openings, too.
@@ -174,7 +174,7 @@ class LogReader(Generic[A]):
             if now < self._read_at:
                 is_stuck = self._is_pause_of_store
             elif self._was_ahead or not is_behind(self.at_once, self.place):
-                return self._after
+                return self.after
             else:
                 # While frames are read again, every other read is for new ones.
                 self.is_brief = True
@@ -185,7 +185,7 @@ class LogReader(Generic[A]):
         if not (self._new or self._has_lost_way):
             self.is_ahead = is_stuck or self.is_brief
         if self.is_brief and not self.is_ahead:
-            return self._after
+            return self.after
         return self.at_once.id if self.is_ahead else None
 
     def heard(self, after: str, found: Sequence[tuple[bytes, Fields]], now: float) -> None:
@@ -194,7 +194,7 @@ class LogReader(Generic[A]):
         if self.is_ahead:
             self._hear_ahead(after, found)
             return
-        if self._is_looking or self._is_refused or after != self._after:
+        if self._is_looking or self._is_refused or after != self.after:
             return
         self._is_pause_of_store = False
         if found:
@@ -259,7 +259,7 @@ class LogReader(Generic[A]):
             self._port.complain(str(error))
             self._read_at, self._is_pause_of_store = now + _PAUSE_S, False
             return
-        self._after = go_on(self.place, self._passed, listed)
+        self.after = go_on(self.place, self._passed, listed)
         self._listed = listed
 
     def _follows(self, before: Place, behind: Place) -> bool:
@@ -302,7 +302,7 @@ class LogReader(Generic[A]):
         if is_awaited:
             self.awaited = behind
         self._listed, self._link, self._looks_at = None, None, ""
-        self.place, self._after = behind, behind.id
+        self.place, self.after = behind, behind.id
         waiting.frames, waiting.is_new = frames, is_behind(behind, self.at_once)
         kept: list[A] = []
         for frame in frames:
@@ -426,7 +426,7 @@ class LogReader(Generic[A]):
                 if dropped.is_new:
                     self._new.pop()
             self.place, self._passed = dropped.before, dropped.passed
-            self._after = self.place.id
+            self.after = self.place.id
             self._listed, self._looks_at = None, ""
 
     def follow(self, now: float) -> None:

@@ -226,9 +226,12 @@ class Following:
         self._note_back(shard)
         member = self._member
         reader = member.readers[shard]
-        is_ahead, is_all = reader.is_ahead, len(frames) < frame_reads.MOST_FRAMES
+        is_ahead = reader.is_ahead
         member.heard(shard, after, frames)
         if not is_ahead:
+            last = frames[-1][0].decode() if frames else after
+            # A frame that is unreadable, or does not follow, is the end of what was heard.
+            is_all = len(frames) < frame_reads.MOST_FRAMES and reader.after == last
             member.homes.contacts.end(shard, reader.place, reader.shown, is_all=is_all)
         self.hurry()
 

@@ -1,11 +1,15 @@
 """Each shard knows up to when it has learned what others have told."""
 
 from math import inf
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from holdfast.cluster.places import NOWHERE, Place
 from holdfast.sharding.contacts import Contacts
+from holdfast.sharding.following import Following
+from tests.unit.cluster.test_reading import Reading, frames
 
 
 class World:
@@ -61,3 +65,24 @@ def test_a_reader_that_is_always_a_little_behind_goes_on_hearing(world: World) -
     for n in range(1, 10):
         world.read(place(n), place(n - 1))
     assert world.heard_at == 106.0
+
+
+def test_a_read_with_a_frame_that_is_unreadable_says_nothing(world: World) -> None:
+    at = Reading()
+    member: Any = SimpleNamespace(
+        readers={1: at.reader},
+        heard=lambda _, after, found: at.reader.heard(after, found, 0.0),
+        homes=SimpleNamespace(contacts=world.contacts),
+        is_awaited=False,
+    )
+    no_facts: Any = None
+    following = Following(member, {}, no_facts, lambda: 0.0)
+    first, second = frames(2, flags=0)
+    unreadable = second[0], {**second[1], b"all": b"nonsense"}
+    for now, found in ((0.0, [first, unreadable]), (2.0, [second])):
+        assert world.heard_at == -inf
+        after = at.reader.next_read(now)
+        assert after is not None
+        world.contacts.begin(1)
+        following._heard(1, after, found)
+    assert world.heard_at == 100.0
