@@ -173,16 +173,16 @@ class DirectArrivals:
     def _give_up(self) -> None:
         """Show what has waited for too long, and what has waited for the same."""
         while self._held:
-            channel = min(self._held, key=lambda each: self._held[each][0].since)
-            first = self._held[channel][0]
-            if self._bytes <= MOST_BYTES and self._core_clock() - first.since < WAIT_S:
-                return
-            if not self._is_given_up(first.place):
-                # What follows does not wait for the same once more.
-                self._given_up = first.place or NOWHERE
-            while channel in self._held and self._is_given_up(self._held[channel][0].place):
-                self._arrivals.early.count(Cause.SENDER_STORE, 1)
-                self._show(self._take_first(channel).entry, _NOWHERE)
+            for channel in sorted(self._held, key=lambda each: self._held[each][0].since):
+                first = self._held[channel][0]
+                if self._bytes <= MOST_BYTES and self._core_clock() - first.since < WAIT_S:
+                    return
+                if not self._is_given_up(first.place):
+                    # What follows does not wait for the same once more.
+                    self._given_up = first.place or NOWHERE
+                while channel in self._held and self._is_given_up(self._held[channel][0].place):
+                    self._arrivals.early.count(Cause.SENDER_STORE, 1)
+                    self._show(self._take_first(channel).entry, _NOWHERE)
 
     def _is_given_up(self, place: Place | None) -> bool:
         return place is None or has_reached(self._given_up, place)

@@ -101,7 +101,8 @@ class KeptFirst:
         if self._held:
             self._release(place)
 
-    def _release(self, place: Place) -> None:
+    def _release(self, place: Place, *, is_early: bool = False) -> None:
+        """Show what waits for a place up to this one."""
         held, self._held = self._held, deque()
         waiting: set[str] = set()
         for each in held:
@@ -110,6 +111,8 @@ class KeptFirst:
                 waiting.add(channel)
                 self._held.append(each)
             else:
+                if is_early:
+                    self._early.count(Cause.OWN_STORE, 1)
                 self._let_go(each)
 
     def _let_go(self, held: _Held) -> None:
@@ -121,25 +124,16 @@ class KeptFirst:
         self._show(held.arrived)
 
     def tick(self) -> None:
-        """Show what has waited for too long."""
-        while self._held:
-            first = self._held[0]
-            if self._bytes <= MOST_BYTES and self._clock() - first.since < WAIT_S:
+        """Show what has waited for too long, and what has waited for the same."""
+        now, size = self._clock(), self._bytes
+        is_late = False
+        for each in self._held:
+            if size <= MOST_BYTES and now - each.since < WAIT_S:
                 break
+            is_late = True
+            size -= len(each.arrived.message.wire)
             # What follows does not wait for the same once more.
-            if not has_reached(self._given_up, first.behind):
-                self._given_up = first.behind
-            self._give_up(first.arrived.message.channel)
-
-    def _give_up(self, channel: str) -> None:
-        """Show the messages of a channel that wait for what is given up."""
-        held, self._held = self._held, deque()
-        is_next = True
-        for each in held:
-            if each.arrived.message.channel == channel:
-                is_next = is_next and has_reached(self._given_up, each.behind)
-                if is_next:
-                    self._early.count(Cause.OWN_STORE, 1)
-                    self._let_go(each)
-                    continue
-            self._held.append(each)
+            if not has_reached(self._given_up, each.behind):
+                self._given_up = each.behind
+        if is_late:
+            self._release(self._given_up, is_early=True)
