@@ -66,6 +66,8 @@ class Lease:
         # have gone on without this one.
         self.catch_up: Callable[[Callable[[], None]], None] = _at_once
         self.is_catching_up = False
+        # How often a silence began, or a rival may have opened what this process did not raise.
+        self._breaks = 0
         # How often and how long this process was silent since the start, in seconds.
         self.silences = 0
         self.silent_s = 0.0
@@ -89,19 +91,25 @@ class Lease:
 
     def raised(self, sent_at: float) -> None:
         """Record that the store has confirmed a raise, which was sent at this time."""
-        self.was_unraised |= sent_at - self._raised_at > SPEAK_S
+        if sent_at - self._raised_at > SPEAK_S:
+            self.was_unraised = True
+            self._breaks += 1
         self._raised_at = max(sent_at, self._raised_at)
         now = self.clock()
         is_proof = sent_at >= self._silent_since and now - sent_at <= SPEAK_S
         if self._voice is Voice.SILENT and is_proof and not self.is_catching_up:
             self.is_catching_up = True
-            self.catch_up(partial(self._caught_up, self._silent_since))
+            self.catch_up(partial(self._caught_up, self._breaks))
 
-    def _caught_up(self, silent_since: float) -> None:
-        """End the silence, unless the proof is too old now: then the next raise proves it."""
+    def _caught_up(self, breaks: int) -> None:
+        """End the silence, unless the proof is too old now: then the next raise proves it.
+
+        Args:
+            breaks: How many there had been when this process began to catch up.
+        """
         self.is_catching_up = False
         now = self.clock()
-        is_same = self._voice is Voice.SILENT and silent_since == self._silent_since
+        is_same = self._voice is Voice.SILENT and breaks == self._breaks
         if is_same and now - self._raised_at <= SPEAK_S:
             self._speak_again(now)
 
@@ -123,6 +131,7 @@ class Lease:
     def _fall_silent(self, now: float) -> None:
         self._voice, self.is_silent = Voice.SILENT, True
         self._silent_since = now
+        self._breaks += 1
         self.silences += 1
         self.on_silent()
 

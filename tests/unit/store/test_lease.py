@@ -257,3 +257,19 @@ def test_a_process_that_was_frozen_while_it_caught_up_does_so_again() -> None:
     holder.raise_()
     then.pop()()
     assert holder.lease.may_speak()
+
+
+def test_a_lease_that_was_not_raised_while_its_holder_caught_up_lets_it_do_so_again() -> None:
+    holder = Holder()
+    then: list[Any] = []
+    holder.lease.catch_up = then.append
+    holder.raise_()
+    holder.freeze(SPEAK_S + 0.1)
+    holder.raise_()
+    # A rival may have opened other shards since this process looked.
+    then.pop()()
+    assert not holder.lease.may_speak()
+    holder.raise_()
+    assert holder.lease.was_unraised
+    then.pop()()
+    assert holder.lease.may_speak()
