@@ -189,7 +189,8 @@ class Oracle:
         for id in ids:
             heard, server = self._heard[receiver], self.home_of(receiver)
             if id not in again:
-                heard.settled.setdefault(id, (server, self.now()))
+                # Anew if it has come again since it was settled.
+                heard.settled[id] = server, self.now()
             elif (before := heard.came[id][-2]).server is server:
                 heard.repeated.append((before.key, before.at))
 
@@ -201,6 +202,10 @@ class Oracle:
         """
         heard = self._heard.get(receiver)
         if heard is not None:
+            # What has come again since then was not settled after all.
+            heard.settled = {
+                id: one for id, one in heard.settled.items() if heard.came[id][-1].at <= one[1]
+            }
             known = {*heard.settled, *but}
             kept = {key: [id for id in ids if id in known] for key, ids in heard.ids.items()}
             heard.ids = {key: ids for key, ids in kept.items() if ids}

@@ -49,6 +49,25 @@ def test_what_came_in_the_instant_of_a_cut_may_come_again_from_the_next_server(
     assert scene.faults()[-1:] == ["S4: joe got a again"]
 
 
+def test_what_came_again_after_the_instant_of_a_cut_comes_once_more_after_a_crash() -> None:
+    scene = Scene()
+    scene.oracle.cut_off.append((FORMER, scene.now))
+    scene.come()
+    scene.now, scene.home = 4.0, LATER
+    # It answered behind the acknowledgement, and yet did not know what that was for.
+    scene.settle()
+    scene.now = 4.1
+    scene.come()
+    scene.oracle.forgets("joe", but=())
+    scene.now = 4.2
+    scene.come()
+    assert not scene.faults()
+    scene.settle()
+    scene.oracle.forgets("joe", but=())
+    scene.come()
+    assert scene.faults() == ["S4: joe got a again"]
+
+
 def test_a_server_that_was_cut_off_does_not_repeat_what_it_has_handed_out_itself() -> None:
     scene = Scene()
     scene.oracle.cut_off.append((FORMER, scene.now))
