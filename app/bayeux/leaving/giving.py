@@ -44,6 +44,10 @@ def given(bayeux: Bayeux, now: float) -> Iterator[Given]:
             joined = [[member.key, since] for member, since in part]
             about = {"channel": channel, "joined": joined}
             yield Given(GivenKind.PRESENCE, f"{joined[0][1]} {channel}", about)
+    far_members = state.presence_events.others
+    for shard, rows in () if far_members is None else far_members.parts(_MOST_NAMES):
+        said = {"shard": shard, "rows": rows}
+        yield Given(GivenKind.FAR_MEMBERS, f"{shard} {rows[0][1]} {rows[0][0]}", said)
     elsewhere = state.requests.elsewhere
     of_others = () if elsewhere is None else elsewhere.passing_fields()
     for address, fields in chain(state.requests.passing_fields(), of_others):

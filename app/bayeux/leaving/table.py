@@ -272,9 +272,9 @@ TABLE: Final = (
         _of("ServerState", "presence"),
     ),
     Row(
-        "who is on channels at other workers, and what these have of topics",
-        Fate.ANEW,
-        "they tell it again",
+        "who is on channels at other workers",
+        Fate.WRITTEN,
+        "they tell it again, and watchers hear who has left meanwhile",
         _of("ServerState", "presence_events"),
     ),
     Row(

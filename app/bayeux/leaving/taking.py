@@ -202,3 +202,10 @@ class Taking:
             members += [(by_key[key], at) for key, at in each.fields["joined"] if key in by_key]
         for channel, members in joined.items():
             self._state.presence.go_on(channel, members)
+        for each in self._of[GivenKind.FAR_MEMBERS].values():
+            self._use(each, self._know_members)
+
+    def _know_members(self, given: Given) -> None:
+        far_members = self._state.presence_events.others
+        if far_members is not None:
+            far_members.go_on(given.fields["shard"], given.fields["rows"])

@@ -1,9 +1,12 @@
 """Who is on which channels at other shards, as these have told."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from holdfast.bayeux.state.presence_events import FarMember, since_of
+
+Row = list[Any]
 
 
 class FarMembers:
@@ -48,6 +51,22 @@ class FarMembers:
             if not members:
                 del self._members[channel]
         return found
+
+    def parts(self, most: int) -> Iterator[tuple[int, list[Row]]]:
+        """Return all members, in parts of one shard each, for the next process."""
+        by_shard: dict[int, list[Row]] = {}
+        for channel, members in self._members.items():
+            for (shard, _), each in members.items():
+                row = [channel, each.name, each.subject, each.since, each.state]
+                by_shard.setdefault(shard, []).append(row)
+        for shard, rows in by_shard.items():
+            for begin in range(0, len(rows), most):
+                yield shard, rows[begin : begin + most]
+
+    def go_on(self, shard: int, rows: Sequence[Row]) -> None:
+        """Know the members that the process before this one knew."""
+        for channel, *fields in rows:
+            self.put(shard, channel, FarMember(*fields))
 
     def of_shard(self, shard: int) -> list[tuple[str, str]]:
         """Return the channels and names of all members at a shard."""

@@ -1,10 +1,10 @@
 """`/sys/presence/<channel>`: joins and leaves of a channel's members, and their states."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import partial
 from itertools import islice
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.backlog import Backlog
@@ -60,6 +60,14 @@ class OtherMembers(Protocol):
         """Return up to `limit` members that joined after this time, earliest first."""
         ...
 
+    def parts(self, most: int, /) -> Iterator[tuple[int, list[list[Any]]]]:
+        """Return all members, in parts of one shard each, for the next process."""
+        ...
+
+    def go_on(self, shard: int, rows: Sequence[list[Any]], /) -> None:
+        """Know the members that the process before this one knew."""
+        ...
+
 
 class PresenceEvents:
     """Informs watchers about joins, leaves and new states: one event for all changes of a turn."""
@@ -80,16 +88,16 @@ class PresenceEvents:
         # changes.
         self._changes: dict[str, dict[Session | FarMember, bool]] = {}
         # The members at other shards, and what tells these of changes. None if there are none.
-        self._others: OtherMembers | None = None
+        self.others: OtherMembers | None = None
         self._tell: Callable[[str, Session], None] | None = None
 
     def go_among(self, others: OtherMembers, tell: Callable[[str, Session], None]) -> None:
         """Serve one of several shards: tell the others of changes, and count their members."""
-        self._others, self._tell = others, tell
+        self.others, self._tell = others, tell
 
     def count(self, presence: Presence[Session], name: str) -> int:
         """Return the number of members of the channel."""
-        others = self._others
+        others = self.others
         return presence.count(name) + (0 if others is None else others.count(name))
 
     def page(
@@ -97,10 +105,10 @@ class PresenceEvents:
     ) -> Sequence[tuple[Session | FarMember, int]]:
         """Return up to `limit` members that joined after this time, earliest first."""
         own = presence.page(name, after, limit)
-        if self._others is None:
+        if self.others is None:
             return own
         found: list[tuple[Session | FarMember, int]] = [*own]
-        found += [(each, each.since) for each in self._others.page(name, after, limit)]
+        found += [(each, each.since) for each in self.others.page(name, after, limit)]
         found.sort(key=lambda each: each[1])
         return found[:limit]
 

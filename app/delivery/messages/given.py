@@ -30,6 +30,8 @@ class GivenKind(Enum):
     REPLACED = "replaced"
     # Some of the members of a channel, in the order in which they joined.
     PRESENCE = "presence"
+    # Some of the members of channels whose sessions another shard has.
+    FAR_MEMBERS = "far members"
     # Outstanding requests of sessions that are not stored.
     REQUESTS = "requests"
 

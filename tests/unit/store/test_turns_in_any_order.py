@@ -25,7 +25,6 @@ from holdfast.store.turn_writes import TurnWrites
 KEYS, LIMITS = RedisKeys("test"), KeyLimits(clock=0, most=9)
 SESSIONS = ("ann/1", "bob/1")
 # Compiled code does not let another class take the place of a journal.
-
 pytestmark = pytest.mark.interpreted
 # A batch of more entries is stored entry by entry.
 MANY = 60

@@ -41,8 +41,9 @@ def enter(world: World, shard: int, room: str = ROOM) -> Client:
 
 def data_on(client: Client, channel: str) -> list[Json]:
     client.server.turn()
-    events = client.connect(advice={"timeout": 0}).events
-    return [each["data"] for each in events if each["channel"] == channel]
+    asked = client.connect(advice={"timeout": 0})
+    client.server.turn()
+    return [each["data"] for each in asked.events if each["channel"] == channel]
 
 
 def asked(client: Client, **options: Any) -> Json:
@@ -122,6 +123,25 @@ def test_a_shard_that_is_killed_tells_who_is_left_and_hears_who_is_elsewhere(wor
     assert names(asked(other)["members"])[-1:] != [guest.session.name]
     assert {*names(asked(other)["members"])} == {stays.session.name, other.session.name}
     assert asked(world.client(1))["count"] == 2
+
+
+def test_watchers_hear_who_has_left_while_all_servers_were_replaced(world: World) -> None:
+    watcher, member, stays = world.client(0), named(world, "ann/1"), enter(world, 1)
+    watcher.subscribe("/sys/presence/room/*")
+    member.subscribe(ROOM)
+    settled(world)
+    data_on(watcher, "/sys/presence/room/a")
+    world.shards[0].restart()
+    watcher.server = world.shards[0].server
+    # The other one has not told everything again when its member leaves.
+    world.shards[1].restart()
+    member.server = stays.server = world.shards[1].server
+    member.send({"channel": "/meta/unsubscribe", "subscription": ROOM})
+    settled(world)
+    settled(world)
+    [event] = data_on(watcher, "/sys/presence/room/a")
+    assert (event["count"], names(event["left"])) == (1, [member.session.name])
+    assert not event["joined"]
 
 
 def test_the_members_of_a_shard_that_is_lost_leave_and_come_back_with_it(world: World) -> None:
