@@ -18,9 +18,9 @@ from holdfast.sharding.followed import Followed
 
 # For how long what other shards have pruned is certain. They give up a link later.
 _FRESH_S: Final = 1.0
-# How long messages wait for a link that the log did not get, and how many of them.
+# How long messages wait for a link that the log did not get, and how many bytes of them.
 _LINK_S: Final = 5.0
-_MOST: Final = 10_000
+_MOST_BYTES: Final = 8 * 1024 * 1024
 
 
 class Passage(Protocol):
@@ -56,6 +56,7 @@ class _Late(NamedTuple):
     # The shards that have not got them.
     shards: set[int]
     until: float
+    size: int
 
 
 class Passing:
@@ -205,11 +206,12 @@ class Passing:
         """Send messages on links that the log does not get in time. Returns how many are lost."""
         self._leave_log(entries)
         passages = self.passages
-        waiting = sum(len(each.entries) for each in self._late)
-        if not passages or not self._may_speak() or waiting + len(entries) > _MOST:
+        size = sum(each.size for each in entries)
+        waiting = sum(each.size for each in self._late)
+        if not passages or not self._may_speak() or waiting + size > _MOST_BYTES:
             return len(entries)
         self._early.count(Cause.OWN_LOG, len(entries))
-        self._late.append(_Late(entries, {*passages}, self._ticked_at + _LINK_S))
+        self._late.append(_Late(entries, {*passages}, self._ticked_at + _LINK_S, size))
         self._send_late()
         return 0
 

@@ -239,6 +239,17 @@ def test_what_neither_the_log_nor_a_link_takes_in_time_is_dropped_and_counted() 
     assert shard.log.dropped == 2
 
 
+def test_only_so_many_bytes_wait_for_a_link() -> None:
+    shard = Shard()
+    shard.links[2].is_open = False
+    large = [Entry(MESSAGE, "/a", id, "ann", 0, b"x" * 1024 * 1024) for id in range(1, 10)]
+    dropped = [shard.passing.give_up([each]) for each in large]
+    assert dropped == [0] * 7 + [1] * 2
+    shard.links[2].is_open = True
+    shard.passes(0.1)
+    assert shard.links[2].got() == [1, 2, 3, 4, 5, 6, 7]
+
+
 def test_a_process_that_may_have_lost_its_shard_sends_nothing() -> None:
     shard = Shard()
     shard.may_speak = False
