@@ -42,6 +42,10 @@ class DirectArrivals:
     Frames of a link come in order. Some messages wait until the log is read up to a place, and
     frames of the log wait until the link has brought what comes before them.
 
+    That shard uses one link at a time, and which one shows in what comes: it may have given up a
+    connection before this process accepted it, and the process that was to go on with the shard
+    may end before it does.
+
     Args:
         core_clock: Does not count the time in which the process does not run.
     """
@@ -63,28 +67,48 @@ class DirectArrivals:
         # The link, 0 if there is none, and how many of its frames have come.
         self._link = self._came = 0
         self._way: Way | None = None
-        # Since when the log has waited for it; None if it does not.
-        self._awaited_since: float | None = None
+        # Newer links that have brought nothing so far, in their order.
+        self._newer: dict[int, Way] = {}
+        # For which link the log waits, and since when; None if for no link.
+        self._awaited: tuple[int, float] | None = None
         # By channel, what waits.
         self._held: dict[str, deque[_Held]] = {}
         self._bytes = 0
         # The place in the log for which nothing waits any more: it could not be read in time.
         self._given_up = NOWHERE
 
-    def open(self, link: int, way: Way | None) -> None:
-        """Expect frames on the link with this number, or none."""
+    def open(self, link: int, way: Way) -> None:
+        """Expect frames on the link with this number, and others on the former one until then."""
+        if self._link and way is not self._way:
+            for former in [each for each, known in self._newer.items() if known is way]:
+                del self._newer[former]
+            self._newer[link] = way
+            self._go_on_with_log()
+        else:
+            self._use(link, way)
+
+    def _use(self, link: int, way: Way | None) -> None:
         self._link, self._came, self._way = link, 0, way
-        self._awaited_since = None
+        self._awaited = None
         self.pruning.begin(way)
         self._go_on_with_log()
 
     def lost(self, link: int) -> None:
         """Expect no more on this link."""
         if link == self._link:
-            self.open(0, None)
+            self._use_next()
+        elif self._newer.pop(link, None) is not None:
+            self._go_on_with_log()
+
+    def _use_next(self) -> None:
+        """Give up the link for the next newer one, if there is any."""
+        link = next(iter(self._newer), 0)
+        self._use(link, self._newer.pop(link, None))
 
     def came(self, link: int, n: int, data: bytes) -> None:
         """Take the frame of a link that has this number there."""
+        while link in self._newer:
+            self._use_next()
         if link != self._link:
             # It was given up.
             return
@@ -150,16 +174,20 @@ class DirectArrivals:
     def go_on(self) -> None:
         """Show what has waited for too long, or give a link up for which others wait."""
         self.pruning.tick()
-        since = self._awaited_since
-        is_late = since is not None and self._clock() - since > _LINK_WAIT_S
-        if self._way is not None and (is_late or self.pruning.is_late):
-            way = self._way
-            log.warning("a link to shard %d is cut: it does not bring what it should", self._shard)
-            self.lost(self._link)
-            way.cut()
+        if self._awaited is not None and self._clock() - self._awaited[1] > _LINK_WAIT_S:
+            self._cut(self._awaited[0])
+        elif self.pruning.is_late:
+            self._cut(self._link)
         if self._held:
             self.show_held()
             self._give_up()
+
+    def _cut(self, link: int) -> None:
+        way = self._way if link == self._link else self._newer.get(link)
+        if way is not None:
+            log.warning("a link to shard %d is cut: it does not bring what it should", self._shard)
+            self.lost(link)
+            way.cut()
 
     def show_held(self) -> None:
         """Show what has waited for the log, as far as that is read."""
@@ -204,11 +232,12 @@ class DirectArrivals:
         if not (link.isdecimal() and n.isdecimal()):
             return True
         number, count = int(link), int(n)
-        has_come = number != self._link or self._came >= count
+        came = self._came if number == self._link else 0
+        has_come = came >= count or not (number == self._link or number in self._newer)
         if has_come:
-            self._awaited_since = None
-        elif self._awaited_since is None:
-            self._awaited_since = self._clock()
+            self._awaited = None
+        elif self._awaited is None or self._awaited[0] != number:
+            self._awaited = number, self._clock()
         return has_come
 
     def _is_read(self, place: Place | None) -> bool:

@@ -76,9 +76,9 @@ class World:
     def _go_on(self) -> None:
         self.went_on += 1
 
-    def comes(self, n: int, behind: str = "", *, channel: str = "/a") -> None:
+    def comes(self, n: int, behind: str = "", *, channel: str = "/a", link: int = LINK) -> None:
         entry = Entry(MESSAGE, channel, n, "ann", 0, b"{}")
-        self.direct.came(LINK, n, write([entry], behind={channel: behind} if behind else {}))
+        self.direct.came(link, n, write([entry], behind={channel: behind} if behind else {}))
 
     def shows(self) -> list[int]:
         return self.arrivals.shown
@@ -203,6 +203,67 @@ def test_words_that_are_no_numbers_and_no_places_delay_nothing() -> None:
     world = World()
     assert world.direct.has_come("what")
     world.comes(1, "nowhere")
+    assert world.shows() == [1]
+
+
+def test_a_newer_link_that_brings_nothing_does_not_end_the_one_in_use() -> None:
+    world = World()
+    world.comes(1)
+    world.direct.open(6, Way(world))
+    world.comes(2)
+    world.direct.lost(6)
+    world.comes(3)
+    assert world.shows() == [1, 2, 3]
+    assert world.direct.has_come("5 3")
+    assert not world.direct.has_come("5 4")
+
+
+def test_the_first_frame_of_a_newer_link_ends_all_before_it() -> None:
+    world = World()
+    for link in (6, 7, 8):
+        world.direct.open(link, Way(world))
+    world.comes(1, link=7)
+    world.comes(2)
+    world.comes(3, link=6)
+    assert world.shows() == [1]
+    assert world.direct.has_come("6 1")
+    world.comes(4, link=8)
+    assert world.shows() == [1, 4]
+
+
+def test_after_a_link_the_next_newer_one_is_used() -> None:
+    world = World()
+    for link in (6, 7):
+        world.direct.open(link, Way(world))
+    world.direct.pruning.when_grafted(lambda: world.asked.append("grafted"))
+    world.direct.lost(LINK)
+    assert world.asked == ["grafted"]
+    world.direct.lost(6)
+    world.comes(1, link=7)
+    assert world.shows() == [1]
+
+
+def test_a_newer_link_that_opens_anew_is_known_by_its_new_number() -> None:
+    world = World()
+    way = Way(world)
+    world.direct.open(6, way)
+    world.direct.open(7, way)
+    assert world.direct.has_come("6 1")
+    world.direct.lost(LINK)
+    world.comes(1, link=7)
+    assert world.shows() == [1]
+
+
+def test_the_log_waits_for_a_newer_link_and_cuts_that_alone() -> None:
+    world = World()
+    world.direct.open(6, Way(world))
+    assert not world.direct.has_come("6 1")
+    world.now += 2.1
+    world.direct.go_on()
+    assert world.cut == 1
+    assert world.direct.has_come("6 1")
+    assert not world.direct.has_come("5 1")
+    world.comes(1)
     assert world.shows() == [1]
 
 
