@@ -31,6 +31,8 @@ class Coverage:
 
     def __init__(self) -> None:
         self.marks: set[str] = set()
+        # How many messages servers have published by themselves.
+        self.own_messages = 0
         # The machines whose server opens its store now, each with the facts that it has read.
         self._opening: dict[str, set[bytes]] = {}
         # The random texts of all openings.

@@ -8,6 +8,7 @@ from unittest.mock import patch
 from holdfast.bayeux.far_work.borrowing import Borrows
 from holdfast.bayeux.publish.made_topics import MadeTopics
 from holdfast.bayeux.services.far_topics import FarTopics
+from holdfast.bayeux.state.system_events import SystemEvents
 from holdfast.delivery.shared_queues.lent_work import LentWork
 from holdfast.sharding.member import Member
 from holdfast.store.lease import Lease
@@ -55,6 +56,7 @@ def watched() -> Iterator[None]:
     with ExitStack() as stack:
         for owner, name, mark in _WATCHED:
             stack.enter_context(patch.object(owner, name, _noted(getattr(owner, name), mark)))
+        stack.enter_context(patch.object(SystemEvents, "publish", _counted(SystemEvents.publish)))
         yield
 
 
@@ -66,3 +68,16 @@ def _noted(real: Callable[..., Any], mark: str) -> Callable[..., Any]:
         return real(*args, **options)
 
     return note
+
+
+def _counted(real: Callable[..., None]) -> Callable[..., None]:
+    """Count the messages that servers publish by themselves: only those that somebody may hear."""
+
+    def count(events: SystemEvents, event: Any, *args: Any, **options: Any) -> None:
+        process = running_process()
+        channel = events._channels.named(event["channel"])
+        if isinstance(process, Process) and events.has_listeners(channel):
+            process.world.coverage.own_messages += 1
+        real(events, event, *args, **options)
+
+    return count

@@ -60,6 +60,11 @@ def test_servers_have_accepted_what_clients_were_told_and_no_more_than_these_hav
     assert len(faults(page(), served=Served(1, 2))) == 1
 
 
+def test_servers_also_accept_what_they_publish_by_themselves() -> None:
+    assert faults(page(), served=Served(1, 2, own=1)) == []
+    assert len(faults(page(), served=Served(1, 1, own=1))) == 1
+
+
 def test_only_a_failover_of_the_store_leaves_a_gap_in_a_log() -> None:
     excuses = Excuses()
     excuses.add("kill_server", 20.0, 1.0)
