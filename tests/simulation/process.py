@@ -218,7 +218,9 @@ class Process(Running):
         return self._took()
 
     def forget(self) -> None:
-        self.loop.forget()
+        # What cleans up may want to end its process, which is not this one.
+        with inside(self, self.loop):
+            self.loop.forget()
 
     def terminate(self) -> None:
         """Ask it to end."""

@@ -336,3 +336,19 @@ def test_callbacks_of_one_process_keep_their_order() -> None:
     assert order != sorted(order)
     for name in ("one", "other"):
         assert [number for who, number in order if who == name] == [*range(100)]
+
+
+def test_what_cleans_up_after_a_world_is_part_of_its_process() -> None:
+    found: list[int] = []
+
+    async def clean_up_late(_: Process) -> None:
+        try:
+            await asyncio.sleep(60.0)
+        finally:
+            found.append(os.getpid())
+
+    with World(1) as world:
+        process = world.start("server", clean_up_late, host=SERVER)
+        world.run_for(1.0)
+        assert not found
+    assert found == [process.pid]
