@@ -29,6 +29,9 @@ _SHORT, _MASKED, _MASK = 126, 0x80, bytes(4)
 class Lost(Exception):
     """No answer arrived, or one that says nothing about the messages: they may be in force."""
 
+    # How long before it asked the client's connection had ended, which it had kept.
+    ended_before_s = 0.0
+
 
 class Denied(Exception):
     """The server refused the message."""
@@ -54,6 +57,24 @@ def ignore(_: Message) -> None:
     """Nobody wants to know of a message before the answer is complete."""
 
 
+class _Reader(asyncio.StreamReader):
+    """Knows when its connection has ended, by the clock of the client."""
+
+    ended_at: float | None = None
+
+    def feed_eof(self) -> None:
+        self._end()
+        super().feed_eof()
+
+    def set_exception(self, exc: Exception) -> None:
+        self._end()
+        super().set_exception(exc)
+
+    def _end(self) -> None:
+        if self.ended_at is None:
+            self.ended_at = asyncio.get_running_loop().time()
+
+
 class Talker:
     """One connection to one of several doors; after a failure, the next one is tried."""
 
@@ -66,7 +87,7 @@ class Talker:
         self._tries: int | None = None
         # Of the browser that the connection belongs to.
         self._cookies: list[bytes] = []
-        self._reader: asyncio.StreamReader | None = None
+        self._reader: _Reader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
     @property
@@ -98,12 +119,20 @@ class Talker:
 
         Calls `hear` with each message as it arrives.
         """
+        ended_before_s = self._ended_before_s()
         try:
             async with asyncio.timeout(limit_s):
                 return await self._ask(messages, hear)
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
             self.hang_up()
-            raise Lost(type(error).__name__) from error
+            lost = Lost(type(error).__name__)
+            lost.ended_before_s = ended_before_s
+            raise lost from error
+
+    def _ended_before_s(self) -> float:
+        """Return for how long the kept connection has been at its end, if it is."""
+        ended_at = None if self._reader is None else self._reader.ended_at
+        return 0.0 if ended_at is None else asyncio.get_running_loop().time() - ended_at
 
     async def _ask(
         self, messages: Sequence[Message], hear: Callable[[Message], None]
@@ -131,7 +160,7 @@ class Talker:
         place = self.door
         if self._reader is None or self._writer is None:
             async with asyncio.timeout(_CONNECT_S):
-                self._reader, self._writer = await asyncio.open_connection(*place)
+                self._reader, self._writer = await _open_connection(*place)
         return self._reader, self._writer, place
 
     async def _head_of_answer(self, reader: asyncio.StreamReader) -> tuple[bytes, int]:
@@ -248,6 +277,14 @@ class SocketTalker(Talker):
         if self._reading is not None:
             self._reading.cancel()
             self._reading = None
+
+
+async def _open_connection(host: str, port: int) -> tuple[_Reader, asyncio.StreamWriter]:
+    """Do as asyncio, with a reader that knows when the connection ends."""
+    loop, reader = asyncio.get_running_loop(), _Reader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    transport, _ = await loop.create_connection(lambda: protocol, host, port)
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
 
 def _frame(kind: int, payload: bytes) -> bytes:

@@ -57,6 +57,8 @@ _TAKEN = "successful"
 _CODE = re.compile(rf"(?:{_LOST}status )?(\d+)")
 # After so long without contact a session may be over: the servers' limit, by a clock that is fast.
 _SILENT_S = 10.0 / 1.1 - 0.5
+# How much longer true time may be than by the clock of a client.
+_SLOWEST = 1 / 0.9
 # For so long before it was killed a server may not have stored a session.
 _STORED_S = 1.0
 
@@ -71,6 +73,8 @@ class _Failure(NamedTuple):
     is_of_standby: bool
     # Whether the session's own server took the request, and had not been frozen lately.
     has_run: bool = False
+    # How long before that the connection had ended, which its client had kept.
+    ended_before_s: float = 0.0
 
     @property
     def code(self) -> str:
@@ -147,7 +151,10 @@ class Answers:
         """Note that it was refused, or that there was no answer."""
         said = f"{_LOST}{fault}" if isinstance(fault, Lost) else str(fault)
         is_of_standby, has_run = self._stands_by(attempt.door), self._has_run(attempt)
-        self._failures.append(_Failure(attempt, self.now(), said, is_of_standby, has_run))
+        ended_before_s = fault.ended_before_s if isinstance(fault, Lost) else 0.0
+        self._failures.append(
+            _Failure(attempt, self.now(), said, is_of_standby, has_run, ended_before_s)
+        )
 
     def _has_run(self, attempt: Attempt) -> bool:
         life = self._lives.get(attempt.client_id)
@@ -236,4 +243,5 @@ class Answers:
 def _is_of_trouble(
     what: str, failure: _Failure, excuses: Excuses, *, harmless: Collection[str]
 ) -> bool:
-    return excuses.excuse(what, failure.attempt.asked_at, failure.at, harmless=harmless)
+    since = failure.attempt.asked_at - _SLOWEST * failure.ended_before_s
+    return excuses.excuse(what, since, failure.at, harmless=harmless)

@@ -36,6 +36,19 @@ class Scene:
         return self.answers.violations(self.excuses)
 
 
+@pytest.mark.parametrize(("ended_before_s", "is_excused"), [(0.0, False), (20.0, True)])
+def test_a_kept_connection_may_have_been_lost_with_the_fault_that_ended_it(
+    ended_before_s: float, is_excused: bool
+) -> None:
+    scene = Scene()
+    scene.excuses.add("kill_server", 11.0, 2.0)
+    scene.now = 40.0
+    lost = Lost("IncompleteReadError")
+    lost.ended_before_s = ended_before_s
+    scene.answers.failed(scene.asks(), lost)
+    assert (scene.answers.violations(scene.excuses) == []) is is_excused
+
+
 def test_a_living_session_is_never_unknown() -> None:
     assert len(Scene().hears(GONE)) == 1
 
