@@ -218,8 +218,8 @@ class Process(Running):
         return self._took()
 
     def forget(self) -> None:
-        # What cleans up may want to end its process, which is not this one.
-        with inside(self, self.loop):
+        # What cleans up may want to end its process, which is not this one. No loop runs any more.
+        with inside(self, None):
             self.loop.forget()
 
     def terminate(self) -> None:
