@@ -29,6 +29,9 @@ class Scene:
     def lacks(self) -> list[str]:
         return [each for each in self.oracle.violations(0.0) if each.startswith("S3")]
 
+    def disorder(self) -> list[str]:
+        return [each for each in self.oracle.violations(0.0) if each.startswith("S5")]
+
     def faults(self) -> list[str]:
         return [each for each in self.oracle.violations(0.0) if each.startswith("S4")]
 
@@ -104,3 +107,26 @@ def test_what_a_receiver_has_not_acknowledged_when_it_crashes_must_come_again() 
     scene.oracle.settled("joe", ["8"])
     scene.oracle.forgets("joe", but=())
     assert not scene.lacks()
+
+
+def test_what_a_crash_undid_is_not_behind_what_came_with_an_earlier_batch() -> None:
+    scene = Scene()
+    scene.oracle.publishes("b", "ann", 2, "/a", is_durable=True, is_repeated=True)
+    scene.oracle.accepted("b", "8")
+    scene.come()
+    scene.oracle.received("joe", "b", "8", is_named=True)
+    # The acknowledgement is lost, and the next batch has room for the first alone.
+    scene.come()
+    scene.oracle.forgets("joe", but=())
+    scene.come()
+    scene.oracle.received("joe", "b", "8", is_named=True)
+    assert not scene.disorder()
+
+
+def test_what_comes_behind_a_later_one_is_out_of_order() -> None:
+    scene = Scene()
+    scene.oracle.publishes("b", "ann", 2, "/a", is_durable=True, is_repeated=True)
+    scene.oracle.accepted("b", "8")
+    scene.oracle.received("joe", "b", "8", is_named=True)
+    scene.come()
+    assert scene.disorder() == ["S5: joe got a behind a later one"]
