@@ -16,6 +16,7 @@ _AWAY: Final = {
     "hold_reading": 3.0,
     # A connection is given up when it has been silent for five seconds.
     "lose_connection": 8.0,
+    "lose_direction": 8.0,
     "hold_connection": 8.0,
 }
 # For so long such messages wait for stored ones at least.
