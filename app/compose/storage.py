@@ -39,7 +39,7 @@ from holdfast.store.store import Store
 from holdfast.store.write_right import OnWaiting, Opening, random_seed
 from holdfast.units import counted
 from holdfast.web.speaking import LeavableRight, ShardRight, own_right
-from holdfast.web.tasks import cancel
+from holdfast.web.tasks import cancel, task_of
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.message import Message
@@ -176,7 +176,12 @@ class Storage:
         if self._gate is not None:
             self._gate.on_lost = self._lost_to
             keeping.append(self._gate.watch())
-        self._keepers = [asyncio.create_task(each) for each in keeping]
+        self._keepers = [task_of(each, self._lost_keeper) for each in keeping]
+
+    def _lost_keeper(self, error: Exception) -> None:
+        """End: nothing would notice that another process has opened the store."""
+        log.critical("the lease of the store is kept no more: this server ends", exc_info=error)
+        self.end()
 
     def before_speaking(self, catch_up: Callable[[Callable[[], None]], None]) -> None:
         """Let this process catch up before it speaks again after a silence."""

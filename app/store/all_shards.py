@@ -78,6 +78,11 @@ class ShardLease:
         self._lock = lock
         self._rival = RivalLease(clock)
 
+    @property
+    def may_tell(self) -> bool:
+        """Whether the lock is known, by which the holder of the shard is told from others."""
+        return bool(self._lock())
+
     async def look(self) -> Look:
         """Look who has the shard. It may be opened if its holder has been silent for long."""
         names = ("epoch", "lease", "node", "holder")
@@ -191,6 +196,9 @@ class FirstShard(Gate):
             first = await self._first.look()
         except StoreUnavailable as error:
             log.debug("the lease of the first shard cannot be read: %s", error)
+            return None
+        if first.node and not self._first.may_tell:
+            log.warning("the lock of this server's first shard cannot be read")
             return None
         if first.node:
             self.on_lost(first.node)

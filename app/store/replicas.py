@@ -94,8 +94,15 @@ class Replicas:
             asked, self._waiting = self._waiting, []
             have_it = await self._have([each for stored_ids, _ in asked for each in stored_ids])
             for _, done in asked:
-                done(have_it)
+                self._answer(done, have_it)
         self._asking = None
+
+    def _answer(self, done: Callable[[bool], None], have_it: bool) -> None:
+        try:
+            done(have_it)
+        except Exception:
+            # The others wait for theirs.
+            log.exception("the answer of replicas could not be used")
 
     async def _have(self, stored_ids: Sequence[int | str]) -> bool:
         try:

@@ -7,6 +7,8 @@ from typing import Any
 
 from holdfast.bayeux.state.server_state import GivenUp
 
+Task = asyncio.Task[None]
+
 
 class Tasks:
     """Awaits work with a time limit, and reports its outcome."""
@@ -67,6 +69,18 @@ class Tasks:
 def run_until_closed(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
     """Run this in a task until the stack closes."""
     stack.push_async_callback(cancel, asyncio.create_task(work))
+
+
+def task_of(work: Coroutine[Any, Any, None], on_failed: Callable[[Exception], None]) -> Task:
+    """Run this in a task. If it fails, which nobody would notice, `on_failed` is called."""
+
+    def ended(task: Task) -> None:
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
+            on_failed(error)
+
+    task = asyncio.create_task(work)
+    task.add_done_callback(ended)
+    return task
 
 
 async def cancel(task: asyncio.Task[Any]) -> None:

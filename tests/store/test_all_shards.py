@@ -42,10 +42,10 @@ class Deployment:
         """Raise these leases from now on, whenever somebody looks."""
         self._raised = {*shards}
 
-    def lease(self, shard: int) -> ShardLease:
+    def lease(self, shard: int, lock: str = OURS) -> ShardLease:
         reader = Reader(primary_at(self.server.url))
         clock = asyncio.get_running_loop().time
-        return ShardLease(reader, self._metas[shard], lambda: OURS, clock)
+        return ShardLease(reader, self._metas[shard], lambda: lock, clock)
 
     async def looks(self, gate: AllShards | FirstShard, for_s: float) -> bool:
         """Whether it may open within this time."""
@@ -176,6 +176,20 @@ async def test_a_process_learns_that_another_server_has_the_first_shard(
     deployment.hold(0, THEIRS)
     await watching
     assert lost == [THEIRS]
+    gate.close()
+
+
+async def test_a_process_that_cannot_read_its_own_lock_does_not_take_itself_for_another_server(
+    deployment: Deployment,
+) -> None:
+    deployment.hold(0, OURS)
+    gate = FirstShard(deployment.lease(0, lock=""), deployment.lease(1))
+    lost = list[str]()
+    gate.on_lost = lost.append
+    watching = asyncio.create_task(gate.watch())
+    await asyncio.sleep(3 * LOOK_S)
+    assert not (lost or watching.done())
+    watching.cancel()
     gate.close()
 
 

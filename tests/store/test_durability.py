@@ -248,6 +248,26 @@ async def test_a_server_without_the_message_confirms_nothing(primary: ValkeyServ
 
 
 @pytest.mark.usefixtures("replica")
+async def test_an_answer_that_cannot_be_used_keeps_no_other_waiting(
+    primary: ValkeyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = Replicas(Reader(primary_at(primary.url)), RedisKeys("holdfast"), 1)
+    await asked.open()
+    answers: list[bool] = []
+
+    def fails(_: bool) -> None:
+        raise ValueError("broken")
+
+    asked.confirm((), fails)
+    asked.confirm((), answers.append)
+    await until(lambda: len(answers) == 1)
+    asked.confirm((), answers.append)
+    await until(lambda: len(answers) == 2)
+    assert caplog.text.count("could not be used") == 1
+    await asked.close()
+
+
+@pytest.mark.usefixtures("replica")
 async def test_a_primary_without_appendonly_causes_a_warning(
     primary: ValkeyServer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -88,9 +88,7 @@ class PublishOrder(Generic[R]):
         while waiting and (known := waiting[0].outcome) is not None:
             first = waiting.popleft()
             if known is PersistOutcome.KEPT:
-                self.is_early = is_early
-                self._show(first)
-                self.is_early = False
+                self._show_in_order(first, is_early=is_early)
             is_early |= known is PersistOutcome.UNKNOWN
             if first.step is not None and known is not PersistOutcome.UNKNOWN:
                 first.step.known(known)
@@ -99,6 +97,13 @@ class PublishOrder(Generic[R]):
         if not waiting:
             # Callbacks may have published to this channel in the meantime.
             self.waiting.pop(channel, None)
+
+    def _show_in_order(self, publish: Publish[R], *, is_early: bool) -> None:
+        self.is_early = is_early
+        try:
+            self._show(publish)
+        finally:
+            self.is_early = False
 
     def _forget(self, publish: Publish[R]) -> None:
         """Forget a publish whose outcome is known now, or will never be."""

@@ -1,7 +1,9 @@
 """Which shards handle what a request publishes without a session.
 
-What one publisher, a subject or an address, publishes on one channel is always handled by the same
-shard: so it keeps its order, whatever connections it comes by. Channels are spread over all shards.
+What one publisher, a subject or an address, publishes on one channel is handled by the same shard:
+so it keeps its order, whatever connections it comes by. Channels are spread over all shards. Only
+messages with a publish key, and others of the same request on their channels, go to the home of the
+subject.
 """
 
 import re
@@ -84,7 +86,9 @@ class AllShards(Divider):
         if found is not None:
             number = int(found[0])
             channel = f"{channel[: found.start()]}#{channel[found.end() :]}"
-        return (self._client_ids.bucket_of(f"{who}\n{channel}") + number * _STEP) % BUCKETS
+        # Multiples of a thousand are dealt out, too.
+        place = number + number // BUCKETS
+        return (self._client_ids.bucket_of(f"{who}\n{channel}") + place * _STEP) % BUCKETS
 
 
 def _channel_of(message: Json) -> str:

@@ -55,6 +55,13 @@ def test_a_hundred_numbered_channels_are_spread_within_a_fifth(
     assert all(abs(shares[shard] - 100 / count) <= slack for shard in range(count)), shares
 
 
+@given(st.integers(2, 8), st.sampled_from([500, 1000, 2000]))
+def test_channels_with_round_numbers_are_spread_too(count: int, step: int) -> None:
+    channels = [f"/orders/{number * step}" for number in range(100)]
+    shares = Counter(shards_of(on(*channels), count))
+    assert all(shares[shard] >= 50 / count for shard in range(count)), shares
+
+
 @given(st.lists(st.text(max_size=50) | st.none() | st.integers(), max_size=30))
 def test_a_channel_has_one_shard_whatever_its_name_and_its_request(channels: list[object]) -> None:
     together = shards_of(on(*channels), 3)
