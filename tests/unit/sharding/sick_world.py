@@ -18,6 +18,8 @@ _SICK_S = 5.0, 13.0
 _HIDDEN_S = 8.0
 # How late a message may come that waits for nothing: clients ask, and shards read, now and then.
 _SOON_S = 3.0
+# How long a message waits that is not stored, and how long ticks, reads, links and clients take.
+_LATEST_S = 5.0 + 4.0
 
 
 class SickStore(ReadableStore):
@@ -128,7 +130,7 @@ class Witness(Person):
     def hear(self, asked: Asked) -> None:
         world = cast("SickWorld", self.world)
         for _, _, number in asked.data:
-            world.note_lateness(self, number)
+            world.check_lateness(self, number)
         super().hear(asked)
 
     def check(self) -> None:
@@ -160,8 +162,6 @@ class SickWorld(World):
         self._away: list[tuple[float, float]] = []
         self.sicknesses = 0
         self._rests = False
-        # How late a message came that was not stored.
-        self.latest_s = 0.0
         super().__init__(seed, has_faults=False)
 
     def may_overtake(self, number: int, earlier: int) -> bool:
@@ -212,10 +212,10 @@ class SickWorld(World):
             self._away.append((since, self.now))
             self.sicknesses += 1
 
-    def note_lateness(self, person: Person, number: int) -> None:
-        """Note how late a message that is not stored comes to somebody who asks all the time."""
+    def check_lateness(self, person: Person, number: int) -> None:
+        """Check how late a message that is not stored comes to somebody who asks all the time."""
         if number in self.passing and not (person.is_named or self._rests):
-            self.latest_s = max(self.latest_s, self.now - self.published_at[number])
+            assert self.now - self.published_at[number] < _LATEST_S, "late"
 
     def rest(self) -> None:
         self._heal()
@@ -223,7 +223,7 @@ class SickWorld(World):
             person.listen()
             for key, due in person.due.items():
                 for number in {*due} - {*person.heard[key]}:
-                    self.note_lateness(person, number)
+                    self.check_lateness(person, number)
         self._rests = True
         for line in self.lines:
             if line.is_cut:

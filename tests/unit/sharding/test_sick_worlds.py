@@ -14,14 +14,11 @@ from holdfast.sharding.passing import Passing
 from tests.unit.sharding.sick_world import SickWorld
 
 STEPS = 1200
-# How long a message waits that is not stored, and how long ticks, reads, links and clients take.
-LATEST_S = 5.0 + 4.0
 
 
 def played(seed: int) -> SickWorld:
     world = SickWorld(seed)
     world.run(STEPS)
-    assert world.latest_s < LATEST_S, "late"
     return world
 
 
@@ -52,6 +49,7 @@ def found_by(seeds: int = 20) -> str:
 
 @pytest.mark.interpreted
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("what", "name", "broken", "found"),
     [
