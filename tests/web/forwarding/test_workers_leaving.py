@@ -97,7 +97,7 @@ async def test_a_worker_that_stops_answers_held_connects(both: Workers, stopped:
 
 
 async def test_what_a_script_publishes_is_answered_before_all_workers_leave(both: Workers) -> None:
-    home = both.home_of("address 127.0.0.1")
+    home = both.home_of("address 127.0.0.1\n/news")
     await both.delay(1 - home, home, 0.03)
     script = both.person(1 - home)
     # It takes a handshake and then the publish, both at its home.
