@@ -88,7 +88,7 @@ class Trimming:
             shard: deque() for shard in self._others
         }
         self._beat_at = 0.0
-        # Since when the store has been there: before, nobody could read the log.
+        # Since when the store has been there: before, the log could not be read.
         self._there_since = 0.0
         self._linked: dict[str, str] = {}
         # The shards that need too much, and how much those need that are far behind.

@@ -12,7 +12,7 @@ from holdfast.web.endpoint import JSON_TYPE, error_body, retry_headers
 
 # When a client should try again: a server may be there at any time.
 _RETRY_S = 1.0
-# For how long those who connected last may take to ask.
+# For how long the clients that connected last may take to ask.
 _ANSWERING_S = 0.2
 _LOOK_S = 0.005
 

@@ -72,7 +72,7 @@ def run_until_closed(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> 
 
 
 def task_of(work: Coroutine[Any, Any, None], on_failed: Callable[[Exception], None]) -> Task:
-    """Run this in a task. If it fails, which nobody would notice, `on_failed` is called."""
+    """Run this in a task. `on_failed` is called if it fails, which is not noticed otherwise."""
 
     def ended(task: Task) -> None:
         if not task.cancelled() and isinstance(error := task.exception(), Exception):
