@@ -19,6 +19,8 @@ _AWAY: Final = {
     "lose_direction": 8.0,
     "hold_connection": 8.0,
 }
+# How the names of faults begin while which a server does not run.
+_STOPS: Final = ("suspend_server", "freeze_server")
 # For so long such messages wait for stored ones at least.
 _WAIT_S: Final = 5.0
 # How long before a fault a message may have been accepted that it holds up.
@@ -37,6 +39,16 @@ class Order:
             longer_s = _AWAY.get(each.fault.__name__)
             if longer_s is not None:
                 self._away.append((each.at_s, each.at_s + each.duration_s + longer_s))
+        for each in schedule.occurrences:
+            if each.fault.__name__.startswith(_STOPS):
+                self._prolong(each.at_s, each.duration_s)
+
+    def _prolong(self, at_s: float, duration_s: float) -> None:
+        """A server that does not run counts no time, so what it waits for ends later."""
+        self._away = [
+            (begin, end + duration_s if begin <= at_s + duration_s and at_s <= end else end)
+            for begin, end in self._away
+        ]
 
     def may_overtake(self, before: Publish, later: Publish) -> bool:
         """Return whether a message may come before an earlier one of its publisher and channel.

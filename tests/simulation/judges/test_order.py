@@ -27,3 +27,12 @@ def test_it_may_while_the_connection_to_a_store_is_silent(fault: Fault) -> None:
 
 def test_it_may_not_for_a_fault_that_leaves_stores_alone() -> None:
     assert not order_with(faults.set_clock, 11.9).may_overtake(STORED, PASSING)
+
+
+def test_it_may_for_longer_if_a_server_does_not_run_meanwhile() -> None:
+    lost = Occurrence(3.0, faults.lose_direction, 2.0)
+    later = Publish("ann", 2, "/a", 12.2, is_durable=False, id="2", accepted_at=12.2)
+    for stops, may in (([], False), ([Occurrence(9.0, faults.suspend_server_in_raise, 6.0)], True)):
+        order = Order()
+        order.know(Schedule([lost, *stops], 30.0, is_sudden=False))
+        assert order.may_overtake(STORED, later) is may
