@@ -48,6 +48,8 @@ class Follower(Door):
 
     def leave(self, machine: Machine) -> None:
         self._away.append(machine)
+        # Those that are connected have lost it, too, at once.
+        self._lead_to(self._machines.other(machine))
 
     def admit(self, machine: Machine) -> None:
         self._away.remove(machine)
@@ -55,7 +57,8 @@ class Follower(Door):
     async def run(self) -> None:
         while True:
             for machine in self._machines.all[:2]:
-                if machine not in self._away and (await machine.twin.readiness())[0] == 200:
+                is_ready = (await machine.twin.readiness())[0] == 200
+                if is_ready and machine not in self._away:
                     self._lead_to(machine)
                     break
             await asyncio.sleep(_LOOK_S)
