@@ -11,17 +11,26 @@ from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import boot_clock
 from holdfast.store.primary import Primary
 from holdfast.store.reader import Reader
-from holdfast.store.url import StoreUrl
+from holdfast.store.url import Kind, StoreUrl
 
 
 def gate_of(settings: Settings, placement: Placement) -> Gate:
     """Return the gate of this shard's process."""
 
+    primaries: dict[StoreUrl, Primary] = {}
+
+    def primary(shard: int, meta: str) -> Primary:
+        url = StoreUrl.of(store_of(shard, placement, settings))
+        if url.kind is Kind.CLUSTER:
+            # Each shard may be at another server.
+            return Primary(url, meta)
+        # When one reader finds the store elsewhere, the others leave the former server at once.
+        return primaries.setdefault(url, Primary(url, meta))
+
     def lease(shard: int) -> ShardLease:
         meta = RedisKeys(settings.namespace, shard).meta
-        store = Primary(StoreUrl.of(store_of(shard, placement, settings)), meta)
         lock = partial(lock_name_in, placement.data_of(shard))
-        return ShardLease(Reader(store), meta, lock, boot_clock())
+        return ShardLease(Reader(primary(shard, meta)), meta, lock, boot_clock())
 
     if placement.number:
         return FirstShard(lease(0), lease(placement.number))

@@ -10,12 +10,13 @@ import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 
 from bench.processes import reserved_port
-from tests.chaos.machines import Machine, Machines
+from tests.chaos.machines import HasServer, Pair
 from tests.chaos.proxy import Proxy
 from tests.forking import ROOT
 from tests.store.servers import ending_with_us
@@ -31,46 +32,48 @@ class Door:
 
     url = ""
 
-    def leave(self, machine: Machine) -> None:
+    def leave(self, machine: HasServer) -> None:
         """This machine cannot be reached."""
 
-    def admit(self, machine: Machine) -> None:
+    def admit(self, machine: HasServer) -> None:
         """It can be reached again."""
 
 
 class Follower(Door):
     """Asks both servers twice a second, as a health check does."""
 
-    def __init__(self, machines: Machines, proxy: Proxy) -> None:
+    def __init__(self, machines: Pair[Any], proxy: Proxy) -> None:
         self._machines, self._proxy = machines, proxy
-        self._away: list[Machine] = []
+        self._away: list[HasServer] = []
         self.url = proxy.url
 
-    def leave(self, machine: Machine) -> None:
+    def leave(self, machine: HasServer) -> None:
         self._away.append(machine)
         # Those that are connected have lost it, too, at once.
         self._lead_to(self._machines.other(machine))
 
-    def admit(self, machine: Machine) -> None:
+    def admit(self, machine: HasServer) -> None:
         self._away.remove(machine)
 
     async def run(self) -> None:
+        # One that does not answer does not delay what the other one says.
+        await asyncio.gather(*(self._watch(each) for each in self._machines.all[:2]))
+
+    async def _watch(self, machine: HasServer) -> None:
         while True:
-            for machine in self._machines.all[:2]:
-                is_ready = (await machine.twin.readiness())[0] == 200
-                if is_ready and machine not in self._away:
-                    self._lead_to(machine)
-                    break
+            is_ready = (await machine.twin.readiness())[0] == 200
+            if is_ready and machine not in self._away:
+                self._lead_to(machine)
             await asyncio.sleep(_LOOK_S)
 
-    def _lead_to(self, machine: Machine) -> None:
+    def _lead_to(self, machine: HasServer) -> None:
         if self._proxy.upstream != machine.twin.address:
             self._proxy.upstream = machine.twin.address
             self._proxy.reset()
 
 
 @asynccontextmanager
-async def door_to(kind: str, home: Path, machines: Machines) -> AsyncIterator[Door]:
+async def door_to(kind: str, home: Path, machines: Pair[Any]) -> AsyncIterator[Door]:
     if kind != "follower":
         async with _program(kind, home, machines) as found:
             yield found
@@ -86,7 +89,7 @@ async def door_to(kind: str, home: Path, machines: Machines) -> AsyncIterator[Do
 
 
 @asynccontextmanager
-async def _program(kind: str, home: Path, machines: Machines) -> AsyncIterator[Door]:
+async def _program(kind: str, home: Path, machines: Pair[Any]) -> AsyncIterator[Door]:
     """Run nginx or HAProxy with the settings that the documentation shows."""
     program = shutil.which(kind) or shutil.which(kind, path="/usr/sbin")
     if program is None:
@@ -115,7 +118,7 @@ def _started(command: list[str], log: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(ending_with_us(command), stdout=file, stderr=file)
 
 
-def settings_of(kind: str, port: int, machines: Machines, home: Path) -> str:
+def settings_of(kind: str, port: int, machines: Pair[Any], home: Path) -> str:
     """The settings in the folder `deploy`, for the servers of a test."""
     name = {"haproxy": "haproxy.cfg", "nginx": "nginx.conf"}[kind]
     text = (ROOT / "deploy" / "two-machines" / name).read_text()

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from bench.processes import reserved_port
 from holdfast.store.embedded import server_binary
@@ -84,7 +84,13 @@ class Renaming(Proxy):
         await super()._pass_on(link, way, data)
 
 
-class Machine:
+class HasServer:
+    """A machine with a server."""
+
+    twin: Twin
+
+
+class Machine(HasServer):
     """A server, a store and a Sentinel, and how they reach the others."""
 
     def __init__(self, store: Store, voter: Voter, outer: Proxy) -> None:
@@ -94,7 +100,6 @@ class Machine:
         # By which the server of another machine reaches this one, and the server here the others.
         self.ways: list[Proxy] = []
         self.url = ""
-        self.twin: Twin
 
     def cut_off(self) -> None:
         for each in (self.outer, *self.ways):
@@ -107,12 +112,47 @@ class Machine:
             each.reset()
 
 
-class Machines:
-    """Two machines with servers and a third one without, which begins as the smallest."""
+M = TypeVar("M", bound=HasServer)
+
+
+class Pair(Generic[M]):
+    """The first two of some machines have servers on one store."""
 
     def __init__(self, home: Path, stack: AsyncExitStack, settings: Mapping[str, Any]) -> None:
         self._home, self._stack, self._settings = home, stack, settings
-        self.all: list[Machine] = []
+        self.all: list[M] = []
+
+    def _start_with(self, url: str, name: str, program: Sequence[str] = SERVER) -> Twin:
+        home = self._home / name
+        home.mkdir()
+        given = {"redis": url, "node": name, **self._settings}
+        twin = Twin(home, given, program)
+        self._stack.push_async_callback(twin.close)
+        return twin
+
+    @property
+    def twins(self) -> list[Twin]:
+        return [machine.twin for machine in self.all[:2]]
+
+    async def active(self) -> M:
+        """Return the machine whose server serves."""
+        for _ in range(600):
+            for machine in self.all[:2]:
+                if (await machine.twin.readiness())[0] == 200:
+                    return machine
+            await asyncio.sleep(0.1)
+        raise AssertionError("no server serves")
+
+    def other(self, machine: M) -> M:
+        return self.all[1] if machine is self.all[0] else self.all[0]
+
+    async def are_whole(self) -> None:
+        """Wait until the store can lose a server without losing a message."""
+        raise NotImplementedError
+
+
+class Machines(Pair[Machine]):
+    """Two machines with servers and a third one without, which begins as the smallest."""
 
     async def __aenter__(self) -> Self:
         ports = [self._stack.enter_context(reserved_port()) for _ in range(6)]
@@ -125,7 +165,7 @@ class Machines:
             self.all.append(Machine(store, voter, outers[number]))
         for number, name in enumerate(("one", "two")):
             await self._connect(self.all[number])
-            self.all[number].twin = self._twin(self.all[number], name)
+            self.all[number].twin = self._start_with(self.all[number].url, name)
         await until(lambda: all(each.voter.knows_all for each in self.all))
         return self
 
@@ -149,30 +189,6 @@ class Machines:
             voters.append(f"127.0.0.1:{way.port}")
             _between(machine, each, way)
         machine.url = f"redis+sentinel://{','.join(voters)}/{SERVICE}"
-
-    def _twin(self, machine: Machine, name: str, program: Sequence[str] = SERVER) -> Twin:
-        home = self._home / name
-        home.mkdir()
-        given = {"redis": machine.url, "node": name, **self._settings}
-        twin = Twin(home, given, program)
-        self._stack.push_async_callback(twin.close)
-        return twin
-
-    @property
-    def twins(self) -> list[Twin]:
-        return [machine.twin for machine in self.all[:2]]
-
-    async def active(self) -> Machine:
-        """Return the machine whose server serves."""
-        for _ in range(600):
-            for machine in self.all[:2]:
-                if (await machine.twin.readiness())[0] == 200:
-                    return machine
-            await asyncio.sleep(0.1)
-        raise AssertionError("no server serves")
-
-    def other(self, machine: Machine) -> Machine:
-        return self.all[1] if machine is self.all[0] else self.all[0]
 
     @property
     def primary(self) -> Machine:

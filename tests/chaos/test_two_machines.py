@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import aiohttp
 import pytest
 
 from tests.chaos.doors import DOORS, Door, door_to
-from tests.chaos.machines import Machine, Machines, until
+from tests.chaos.machines import Machine, Machines, Pair, until
 from tests.chaos.test_workers import Member, Traffic, traffic
 
 pytestmark = pytest.mark.slow
@@ -32,10 +32,13 @@ SOME = [int(each) for each in os.environ.get("HOLDFAST_WORKERS", "2").split(",")
 SETTINGS = {"durability": "replicas:1", "max_sessions_per_browser": -1}
 
 
-class Scene:
+P = TypeVar("P", bound=Pair[Any])
+
+
+class Scene(Generic[P]):
     """The machines, what leads clients to the server that serves, and the clients."""
 
-    def __init__(self, machines: Machines, door: Door) -> None:
+    def __init__(self, machines: P, door: Door) -> None:
         self.machines, self.door = machines, door
         self.url = door.url
         self.flowing: Traffic
@@ -59,20 +62,28 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(home: Path, workers: int = 1, door: str = "follower") -> AsyncIterator[Scene]:
+async def scene(
+    home: Path, workers: int = 1, door: str = "follower"
+) -> AsyncIterator[Scene[Machines]]:
     async with AsyncExitStack() as stack:
         machines = Machines(home, stack, {**SETTINGS, "workers": workers})
         await stack.enter_async_context(machines)
-        for each in machines.twins:
-            each.begin()
-            if each is machines.twins[0]:
-                await each.serves()
-        found = Scene(machines, await stack.enter_async_context(door_to(door, home, machines)))
+        yield await stack.enter_async_context(scene_of(machines, home, door))
+
+
+@asynccontextmanager
+async def scene_of(machines: P, home: Path, door: str = "follower") -> AsyncIterator[Scene[P]]:
+    for each in machines.twins:
+        each.begin()
+        if each is machines.twins[0]:
+            await each.serves()
+    async with door_to(door, home, machines) as leading:
+        found = Scene(machines, leading)
         await found.wait_for_pair()
         async with traffic(found) as found.flowing:
             yield found
-        for each in machines.twins:
-            assert "Traceback" not in each.log()
+    for each in machines.twins:
+        assert "Traceback" not in each.log()
 
 
 @pytest.mark.parametrize("workers", [1, 2])

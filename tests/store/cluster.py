@@ -98,20 +98,27 @@ class Cluster:
 
     @property
     def owner(self) -> Node:
-        """The primary that has the slot of the tests, as most see it."""
-        seen = [self._owner_seen_by(node) for node in self.nodes if node.answers]
+        """The primary that has the slot of the tests."""
+        return self.owner_of(SLOT)
+
+    def owner_of(self, slot: int) -> Node:
+        """Return the primary that has a slot, as most see it."""
+        seen = [self._owner_seen_by(node, slot) for node in self.nodes if node.answers]
         return max(seen, key=seen.count)
 
-    def _owner_seen_by(self, node: Node) -> Node:
+    def _owner_seen_by(self, node: Node, slot: int = SLOT) -> Node:
         for begin, end, (_, port, *_), *_ in node.ask("CLUSTER", "SLOTS"):
-            if begin <= SLOT <= end:
+            if begin <= slot <= end:
                 return next(each for each in self.nodes if each.port == port)
         raise AssertionError("the slot has no owner")
 
     @property
     def replica(self) -> Node:
         """The replica of the owner."""
-        owner = self.owner
+        return self.replica_of(self.owner)
+
+    def replica_of(self, owner: Node) -> Node:
+        """Return the replica of a primary."""
         return next(node for node in self.nodes if node.info.get("master_port") == owner.port)
 
     def other_primary(self) -> Node:
@@ -131,9 +138,9 @@ class Cluster:
     def heal(self) -> None:
         """Wait until each primary has a replica with all of its data."""
         self.revive()
-        until(self._is_well)
+        until(self.is_well)
 
-    def _is_well(self) -> bool:
+    def is_well(self) -> bool:
         for node in self.nodes:
             node.refuse_end()
         infos = [node.info for node in self.nodes]

@@ -2,13 +2,19 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from holdfast.compose import gates
+from holdfast.compose.placement import placed
+from holdfast.settings import Settings
 from holdfast.store import all_shards, lease
 from holdfast.store.all_shards import AllShards, FirstShard, ShardLease
 from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import Lease
+from holdfast.store.primary import Primary
 from holdfast.store.reader import Reader
 from tests.store.servers import ValkeyServer, primary_at
 
@@ -198,3 +204,25 @@ async def until(is_so: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not is_so():  # noqa: ASYNC110 - a task does it
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("store", "count"),
+    [("redis+sentinel://127.0.0.1:26379/shop", 1), ("redis+cluster://127.0.0.1:7000", 3)],
+)
+def test_what_one_lease_learns_of_the_primary_all_on_the_same_server_know(
+    store: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each of them waits for a machine that is gone until it finds out by itself."""
+    primaries: list[Primary] = []
+
+    def reader(primary: Primary) -> Reader:
+        primaries.append(primary)
+        return Reader(primary)
+
+    monkeypatch.setattr(gates, "Reader", reader)
+    given: dict[str, Any] = {"port": 0, "data": tmp_path, "redis": store}
+    settings = Settings(**given)
+    gates.gate_of(settings, placed(settings, 0, 3))
+    assert len(primaries) == 3
+    assert len({*map(id, primaries)}) == count
