@@ -124,6 +124,7 @@ class Frame:
         "channels",
         "facts",
         "has_only_messages",
+        "newest",
         "publishers",
         "seen",
     )
@@ -136,6 +137,8 @@ class Frame:
         self._at = at
         # Whether none of its entries is a letter or an answer.
         self.has_only_messages = True
+        # The highest id of its entries.
+        self.newest = 0
         self.channels: Sequence[str] = _names(head, "c")
         self.publishers: Sequence[str] = _names(head, "p")
         self.facts: Facts = _texts(head, "f")
@@ -176,7 +179,7 @@ class Frame:
             if size:
                 raise FrameUnreadable("a frame without entries has data")
             return
-        _, sizes, channels, publishers, kinds, _ = zip(*self._rows, strict=True)
+        ids, sizes, channels, publishers, kinds, _ = zip(*self._rows, strict=True)
         if sum(sizes) != size:
             raise FrameUnreadable(f"a frame has {size} bytes of data instead of {sum(sizes)}")
         if max(channels) >= len(self.channels) or max(publishers) >= len(self.publishers):
@@ -184,6 +187,7 @@ class Frame:
         if not _KINDS.issuperset(kinds):
             raise FrameUnreadable("an entry of a frame has an unknown kind")
         self.has_only_messages = {MESSAGE}.issuperset(kinds)
+        self.newest = max(ids)
 
 
 def read(frame: bytes) -> Frame:

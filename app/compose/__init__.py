@@ -335,7 +335,9 @@ def _make_bayeux(
         client_ids = ClientIds(key, secrets.token_bytes, buckets=forwarding.buckets)
     return assemble(
         core_options(settings, shards=1 if forwarding is None else forwarding.shards.count),
-        node=Node(settings.node, storage.stamps, storage.store.deployment.name),
+        node=Node(
+            settings.node, storage.stamps, storage.store.deployment.name, storage.stamps.hear
+        ),
         store=storage.store,
         epoch=storage.store.seed,
         journal=writer or NO_JOURNAL,

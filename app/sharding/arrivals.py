@@ -98,7 +98,12 @@ class Arrivals:
         # How many entries could not be read, or shown.
         self.failures = 0
 
+    def hear(self, frame: Frame) -> None:
+        """Let ids that this shard gives from now on be above those in the frame."""
+        self._from_others.hear(frame.newest)
+
     def sort(self, frame: Frame, *, is_new: bool = True) -> Sorted[Arrival]:
+        self.hear(frame)
         if not frame.has_only_messages:
             return self.sort_all(frame.all_entries(), is_new=is_new)
         is_wanted, channels = self._from_others.is_wanted, frame.channels

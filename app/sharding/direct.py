@@ -125,6 +125,7 @@ class DirectArrivals:
         places = self._places_in(frame) if frame.behind else _NOWHERE
         waiting = self._waiting(frame, places) if self._held or places else ()
         if waiting:
+            self._arrivals.hear(frame)
             entries = frame.all_entries()
             found = self._arrivals.sort_all([e for e in entries if e.channel not in waiting])
             for entry in entries:

@@ -34,6 +34,10 @@ class FromOthers:
         # By session, how many messages the store is about to have for it that are not shown yet.
         self._coming: dict[str, int] = {}
 
+    def hear(self, id: int) -> None:
+        """Let ids that this shard gives from now on be above one that another shard has given."""
+        self._state.node.hear(id)
+
     def is_wanted(self, channel: str) -> bool:
         """Return whether messages of the channel have receivers here, or are recorded."""
         found = self._state.channels.get(channel)

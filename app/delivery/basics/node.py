@@ -10,6 +10,8 @@ SHARD: Final = 0
 # A timestamp is a microsecond and, in its last three digits, the shard: no two shards return the
 # same one, and a cursor, which is an id in microseconds, is unique in its shard.
 _NS_PER_US: Final = 1000
+# A clock that is ahead of the wall clock loses one second in so many.
+_SLOWER: Final = 2
 
 
 def shard_of(timestamp: int) -> int:
@@ -21,7 +23,9 @@ class TimestampSource:
     """Returns increasing timestamps in nanoseconds since 1970, at most one in each microsecond.
 
     The last three digits are the shard. Timestamps increase even if the wall clock stops or is set
-    back.
+    back. They are above all that were heard of: what is accepted behind something of another shard
+    has a later one, whatever the clocks of machines show. While this clock is ahead of its wall
+    clock for this reason, it goes on at half the speed.
 
     Args:
         newest: The newest timestamp that an earlier process returned. Its last three digits may be
@@ -33,19 +37,44 @@ class TimestampSource:
         self._newest_us = newest // _NS_PER_US
         self._wall_ns = wall_ns
         self._shard = shard
+        # How far it was ahead of the wall clock when that showed a time.
+        self._ahead_us, self._ahead_at_us = 0, 0
 
     def go_on_after(self, newest: int) -> None:
         """Return only timestamps after this one."""
         self._newest_us = max(self._newest_us, newest // _NS_PER_US)
 
+    def hear(self, heard: int) -> None:
+        """Return only timestamps after this one, which another shard has given."""
+        us = heard // _NS_PER_US
+        if us <= self._newest_us:
+            return
+        self._newest_us = us
+        wall_us = self._wall_ns() // _NS_PER_US
+        if us > wall_us + self._ahead(wall_us):
+            self._ahead_us, self._ahead_at_us = us - wall_us, wall_us
+
     def __call__(self) -> int:
-        self._newest_us = us = max(self._newest_us + 1, self._wall_ns() // _NS_PER_US)
+        wall_us = self._wall_ns() // _NS_PER_US
+        if self._ahead_us:
+            wall_us += self._ahead(wall_us)
+        self._newest_us = us = max(self._newest_us + 1, wall_us)
         return us * _NS_PER_US + self._shard
+
+    def _ahead(self, wall_us: int) -> int:
+        """Return how far this clock is ahead of the wall clock."""
+        passed_us = max(wall_us - self._ahead_at_us, 0)
+        left_us = self._ahead_us - passed_us // _SLOWER
+        if left_us <= 0:
+            self._ahead_us = 0
+        return max(left_us, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """The server's name, its source of timestamps, and the name of its deployment.
+
+    `hear` takes note of a timestamp of another shard: later ones of this shard are above it.
 
     Ids of messages begin with the latter, so they stay the same when another server goes on with
     the store.
@@ -54,6 +83,7 @@ class Node:
     name: str
     stamp: Callable[[], int]
     deployment: str
+    hear: Callable[[int], None] = lambda _: None
 
     def id_of(self, stamp: int) -> str:
         """Return the id by which clients and operators know the message with this timestamp."""

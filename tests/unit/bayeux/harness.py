@@ -202,7 +202,7 @@ class Server:
         self.roles: dict[str, str] = {}
         self.bayeux = assemble(
             Options(**options),
-            node=Node(node, self._stamp, "test"),
+            node=Node(node, self._stamp, "test", self._hear_stamp),
             store=self.keeper,
             epoch="",
             journal=journal,
@@ -227,8 +227,12 @@ class Server:
         """Wall time follows the clock of the core; no value is given twice."""
         passed_s = self.now - 1000.0 + self.slept_s - self._back_s
         stamp = next(self._stamps) + round(passed_s * 1000) * 1_000_000
-        self._newest_stamp = max(self._newest_stamp + 1000, stamp)
+        next_one = self._newest_stamp // 1000 * 1000 + 1000 + stamp % 1000
+        self._newest_stamp = max(next_one, stamp)
         return self._newest_stamp
+
+    def _hear_stamp(self, heard: int) -> None:
+        self._newest_stamp = max(self._newest_stamp, heard)
 
     def _on_ready(self) -> None:
         assert not self._is_ready, "on_ready is called once a turn"

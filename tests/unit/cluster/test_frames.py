@@ -54,6 +54,7 @@ def test_a_frame_says_what_was_written(
     frame = read(write(given, facts, seen))
     assert frame.all_entries() == given
     assert len(frame) == len(given)
+    assert frame.newest == max([0, *[each.id for each in given]])
     assert frame.facts == facts
     assert frame.seen == seen
 

@@ -31,8 +31,14 @@ class Arrivals:
         # Channels without receivers.
         self.useless: list[str] = []
         self.early = Early(lambda *_: None)
+        # The highest id in the last frame.
+        self.heard = 0
+
+    def hear(self, frame: Frame) -> None:
+        self.heard = frame.newest
 
     def sort(self, frame: Frame) -> Sorted[Entry]:
+        self.hear(frame)
         return self.sort_all(frame.all_entries())._replace(useless=self.useless)
 
     def sort_all(self, entries: Sequence[Entry]) -> Sorted[Entry]:
@@ -100,6 +106,8 @@ def test_they_wait_for_a_place_in_the_log() -> None:
     world.comes(1, str(PLACE))
     world.comes(2)
     assert world.shows() == []
+    # New ids are above those of what waits.
+    assert world.arrivals.heard == 2
     world.direct.go_on()
     assert world.shows() == []
     world.reader.at_once = PLACE

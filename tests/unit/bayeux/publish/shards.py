@@ -364,6 +364,7 @@ class Shard:
         if self.places[number] == len(self._world.shards[number].keeper.log):
             self.complete[number] = self._world.shards[number].complete_here()
         for entry, shard in entries:
+            self.server.bayeux.state.node.hear(entry.id)
             if shard is None:
                 self._read_message(entry)
             elif shard == self.number:

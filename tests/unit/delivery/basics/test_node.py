@@ -57,6 +57,49 @@ def test_no_process_repeats_the_timestamps_of_another(before: int, lives: list[l
     assert len(set(made)) == len(made)
 
 
+@given(newest, st.lists(st.tuples(clocks.map(max), st.none() | newest), min_size=1, max_size=30))
+def test_timestamps_are_above_all_that_were_heard_of(
+    before: int, steps: list[tuple[int, int | None]]
+) -> None:
+    now = [NOW]
+    stamp = TimestampSource(before, lambda: now[0], shard=7)
+    known = [before]
+    for time, heard in steps:
+        now[0] = time
+        if heard is not None:
+            stamp.hear(heard)
+            known.append(heard)
+        known.append(stamp())
+        assert known[-1] // 1000 > max(known[:-1]) // 1000
+        assert known[-1] % 1000 == 7
+
+
+def test_a_clock_that_has_heard_of_a_later_time_is_slower_until_it_is_right() -> None:
+    now, second = [NOW], 10**9
+    stamp = TimestampSource(0, lambda: now[0])
+    stamp.hear(NOW + 3 * second)
+    ahead = []
+    for _ in range(8):
+        now[0] += second
+        ahead.append(round((stamp() - now[0]) / second, 3))
+    assert ahead == [2.5, 2.0, 1.5, 1.0, 0.5, 0.0, 0.0, 0.0]
+
+
+def test_a_clock_that_has_heard_of_an_earlier_time_shows_the_same_as_before() -> None:
+    stamp = TimestampSource(0, lambda: NOW)
+    stamp.hear(NOW - 10**9)
+    assert stamp() == NOW // 1000 * 1000
+
+
+def test_a_clock_that_is_ahead_stays_so_if_the_wall_clock_is_set_back() -> None:
+    now, second = [NOW], 10**9
+    stamp = TimestampSource(0, lambda: now[0])
+    stamp.hear(NOW + 3 * second)
+    first = stamp()
+    now[0] -= 60 * second
+    assert first < stamp() < first + second
+
+
 def test_a_timestamp_is_the_time_if_the_clock_has_moved_on() -> None:
     stamp = TimestampSource(NOW - 10**9, lambda: NOW, shard=7)
     assert stamp() == NOW // 1000 * 1000 + 7
