@@ -49,9 +49,7 @@ def core_options(settings: Settings, *, shards: int = 1) -> Options:
             bytes=settings.max_request_size,
             messages=settings.max_batch,
         ),
-        queue_limits=QueueLimits(
-            entries=settings.max_queue, bytes=settings.max_queue_bytes, has_one_clock=shards == 1
-        ),
+        queue_limits=QueueLimits(entries=settings.max_queue, bytes=settings.max_queue_bytes),
         history_limits=_history_limits(settings),
         subject_limits=SharedQueueLimits(
             entries=settings.max_subject_queue,

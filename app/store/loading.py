@@ -14,10 +14,10 @@ from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.session_record import RecordUnreadable, SessionRecord
+from holdfast.delivery.queues.queue import rightful_place
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import records
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.entry_order import line_up
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink, ignore_answer
 from holdfast.store.resp import Word
@@ -300,3 +300,14 @@ def _entries_of(
             yield int(id), records.unpack_entry(int(id), mark)
         except RecordUnreadable as error:
             log.error("an entry's mark in %s is unreadable: %s", receiver, error)
+
+
+def line_up(entries: list[tuple[Mark, Message]]) -> None:
+    """Sort entries: first returned and in-flight ones, then waiting ones by priority and age."""
+    entries.sort(key=_place)
+
+
+def _place(entry: tuple[Mark, Message]) -> tuple[bool, int, int, int]:
+    mark, message = entry
+    position = mark.position or mark.seq
+    return (position == 0, position, *rightful_place(message))

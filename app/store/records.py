@@ -10,7 +10,6 @@ from holdfast.delivery.basics.json_text import part, to_json
 from holdfast.delivery.guard.holds import GUARD, ChannelHold
 from holdfast.delivery.letters.dead import DeadLetter, LetterState, key_of, subject_of
 from holdfast.delivery.letters.exempt import leave_no_letter, leaves_no_letter
-from holdfast.delivery.messages.arrival_numbers import arrival_of, note_arrival
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.former_attempts import former_of
 from holdfast.delivery.messages.keeping import HistoryDepth
@@ -48,17 +47,9 @@ def pack_message(message: Message) -> bytes:
         head |= {"d": is_exempt, "o": message.is_direct}
     if message.addressed:
         head["a"] = list(message.addressed)
-    if message.records is not None:
-        _add_records(head, message)
-    return orjson.dumps(head) + b"\n" + message.wire
-
-
-def _add_records(head: dict[str, Any], message: Message) -> None:
     if is_work(message):
         head["q"] = True
-    arrival = arrival_of(message)
-    if arrival is not None:
-        head["n"] = arrival
+    return orjson.dumps(head) + b"\n" + message.wire
 
 
 def unpack_message(id: int, record: bytes) -> Message:
@@ -79,8 +70,6 @@ def unpack_message(id: int, record: bytes) -> Message:
     if "q" in head:
         # After a restart, receivers that refused it may get it again.
         make_work(message)
-    if "n" in head:
-        note_arrival(message, head["n"])
     message.is_durable = True
     return message
 

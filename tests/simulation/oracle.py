@@ -14,8 +14,6 @@ CLIENTS = "clients"
 _MOST_TOLD = 10
 # With so many digits an id of a client begins, which say where its session is.
 _BUCKET = 3
-# With so many digits an id of a message ends, which say which shard has accepted it.
-_SHARD = 3
 # How long after it was settled a message may come again: if its server was killed meanwhile.
 _SETTLED_S = 3.0
 # How long after it was cut off from the store a server may hand out more, by its own clock, and how
@@ -84,8 +82,6 @@ class Oracle:
         # Whether what was settled must not come again. Only the store knows that, so a server that
         # ends while it cannot reach the store may forget it.
         self.judges_repeats = False
-        # Whether the clocks of all servers are the same, and no one sets them.
-        self.has_one_clock = True
         # Whether one server at a time speaks to clients.
         self.has_one_speaker = True
         # The parts of the deployment in which clients have their sessions.
@@ -334,28 +330,19 @@ class Oracle:
     def _disordered(self) -> list[str]:
         found = []
         for receiver, heard in self._heard.items():
-            last: dict[tuple[str, str, str], list[Publish]] = {}
+            last: dict[tuple[str, str], list[Publish]] = {}
             for key in heard.ids:
                 publish = self.published[key]
                 if not publish.id:
                     # Its publisher gave it up, and so did not wait for it before the next one.
                     continue
-                clock = self._clock_of(publish) if heard.is_named else ""
-                line = publish.publisher, publish.channel, clock
-                others = last.setdefault(line, [])
+                others = last.setdefault((publish.publisher, publish.channel), [])
                 later = [each for each in others if publish.serial < each.serial]
                 if any(not self.may_overtake(publish, each) for each in later):
                     found.append(f"S5: {receiver} got {key} behind a later one")
                 # All that a message may be behind.
                 others[:] = [*later, publish]
         return found
-
-    def _clock_of(self, publish: Publish) -> str:
-        """Return which clock gave the message its id; what waits has that order after a kill.
-
-        It is another one if the channel has become a topic, or is none any more.
-        """
-        return "" if self.has_one_clock else publish.id[-_SHARD:]
 
 
 def bucket_of(client_id: str) -> int:

@@ -191,7 +191,6 @@ class Play:
             world.later(world.random.uniform(*_DIVIDES_S), division.begin)
         happened = {each.fault for each in self.schedule.occurrences}
         self._cast.trusts_clocks = set_clock not in happened
-        self.oracle.has_one_clock = not setting.has_shards or self._cast.have_one_clock
         self.oracle.judges_repeats = self.schedule.is_sudden
         if setting.has_shards:
             self.oracle.lost_links = self._times(LOSE_LINKS, _HEALS_S)

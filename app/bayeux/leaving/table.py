@@ -110,7 +110,7 @@ TABLE: Final = (
         (
             *_of("InFlight", "_counters count size expiring has_counted has_former settling"),
             *_of("InFlight", "gives_verdicts response_timeout_s"),
-            *_of("CallbackQueue", "_has_one_clock _most_bytes _most_entries"),
+            *_of("CallbackQueue", "_most_bytes _most_entries"),
             *_of("Session", "drops_outdated"),
         ),
     ),
@@ -123,7 +123,7 @@ TABLE: Final = (
             *_of("Message", "addressed channel expires_ms generation id is_direct is_durable"),
             *_of("Message", "is_initial is_late keeping life_ms linger_s priority properties"),
             *_of("Message", "sender"),
-            *_of("record", "Arrival _NoLetter"),
+            *_of("record", "_NoLetter"),
         ),
     ),
     Row(

@@ -6,7 +6,6 @@ from holdfast.bayeux.publish.tap import Arrived, Tap
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.channels import Channel, Kind
 from holdfast.delivery.letters.exempt import leave_no_letter
-from holdfast.delivery.messages.arrival_numbers import note_arrival
 from holdfast.delivery.messages.crossing import spared_by
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
@@ -131,7 +130,6 @@ class FromOthers:
         """Take note that the store is asked to have these messages, before they are shown."""
         expected = self._coming
         for each in coming:
-            note_arrival(each.message, self._state.node.stamp())
             for key in each.keys:
                 expected[key] = expected.get(key, 0) + 1
 

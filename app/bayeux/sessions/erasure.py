@@ -13,7 +13,6 @@ from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.letters.exempt import leave_no_letter
-from holdfast.delivery.messages.arrival_numbers import note_arrival
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestStep
 from holdfast.delivery.routing.hub import Hub
@@ -124,8 +123,6 @@ class Erasure:
         delivery = {"state": "ERASED", **fields}
         event = {"channel": self._topic.name, "data": None, "ext": {"delivery": delivery}}
         message = Message(to_json(event), id=id, channel=self._topic.name)
-        if self._named is not None:
-            note_arrival(message, self._node.stamp())
         # The event is of momentary interest, and no subscription matches it any longer.
         leave_no_letter(message)
         message.is_direct = True

@@ -64,8 +64,6 @@ class Replaying:
         """Queue the message of a dead letter. For a durable session, the store has it already."""
         session = self._find(key)
         if session is not None:
-            # The store puts it in the position of its first publish, and so does the queue.
-            message.is_late = session.queue.is_mixed = True
             if session.has_shared_queue:
                 # Receivers that refused it before may get it again.
                 make_work(message)

@@ -273,7 +273,7 @@ def _refill(
     in_flight: list[Entry] = []
     for mark, message in entries:
         if not mark.position:
-            queue.append(mark.with_former(message))
+            queue.insert(mark.with_former(message))
             continue
         queue.count += 1
         queue.size += len(message.wire)

@@ -1,14 +1,12 @@
 """The callback queue of one receiver: entries in flight first."""
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from holdfast.delivery.basics.counters import Counters
-from holdfast.delivery.basics.node import shard_of
 from holdfast.delivery.basics.steps import Reason
-from holdfast.delivery.messages.arrival_numbers import arrival_of
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.former_attempts import former_of, mark_redelivered
@@ -23,8 +21,6 @@ class QueueLimits:
 
     entries: int = 10_000
     bytes: int = 16 * 1024 * 1024
-    # Whether one server gives all ids, which then are in the order of its clock.
-    has_one_clock: bool = True
 
 
 _WRITTEN: Final = SettledBy.WRITTEN
@@ -36,20 +32,19 @@ def _precedence(message: Message) -> int:
     return -message.priority
 
 
-def _by_id(message: Message) -> tuple[int, int]:
+def rightful_place(message: Message) -> tuple[int, int]:
     return -message.priority, message.id
 
 
-def rightful_place(message: Message) -> tuple[int, int]:
-    number = None if message.records is None else arrival_of(message)
-    return -message.priority, message.id if number is None else number
-
-
 class CallbackQueue(InFlight):
-    """The entries of one receiver: in flight, then returned, then `new`."""
+    """The entries of one receiver: in flight, then returned, then `new`.
+
+    New messages wait by priority and id, in whichever order they come: those of different workers
+    come by different ways, but ids are in the order in which messages were accepted. A loaded queue
+    has the same order.
+    """
 
     __slots__ = (
-        "_has_one_clock",
         "_most_bytes",
         "_most_entries",
         "coming",
@@ -60,7 +55,6 @@ class CallbackQueue(InFlight):
     def __init__(self, limits: QueueLimits, counters: Counters) -> None:
         super().__init__(counters)
         self._most_entries, self._most_bytes = limits.entries, limits.bytes
-        self._has_one_clock = limits.has_one_clock
         self.new: list[Message] = []
         # Addressed messages that the store is about to have, and their size.
         self.coming = self.coming_bytes = 0
@@ -89,10 +83,12 @@ class CallbackQueue(InFlight):
             return Reason.OVERFLOW_BYTES
         self.count += 1
         self.size = size
-        if self.is_mixed or message.priority != ORDINARY_PRIORITY:
-            self._rank(message)
+        new = self.new
+        is_behind = message.is_initial or not new or new[-1].id < message.id
+        if is_behind and not self.is_mixed and message.priority == ORDINARY_PRIORITY:
+            new.append(message)
         else:
-            self.new.append(message)
+            self._rank(message)
         if message.expires_ms:
             self.track_lifetime(message)
         return None
@@ -123,20 +119,10 @@ class CallbackQueue(InFlight):
         return size <= self._most_bytes
 
     def insert(self, message: Message) -> None:
-        """Add a message from another queue where its priority and id place it. There is room."""
-        # Most arrive in order, thousands of them when a session ends.
-        last = self.new[-1] if self.new else None
-        self.append(message)
-        if last is not None and rightful_place(message) < rightful_place(last):
-            del self.new[-1]
-            insort(self.new, message, key=rightful_place)
-
-    def append(self, message: Message) -> None:
-        """Add a waiting message behind all others. There is room."""
+        """Add a message from another queue. There is room."""
         self.count += 1
         self.size += len(message.wire)
-        self.is_mixed = True
-        self.new.append(message)
+        self._rank(message)
         if message.expires_ms:
             self.track_lifetime(message)
         if former_of(message) is not None:
@@ -168,27 +154,19 @@ class CallbackQueue(InFlight):
         self.has_former = False
 
     def _rank(self, message: Message) -> None:
-        """Insert by priority, after messages of the same priority; late messages by their id."""
-        self.is_mixed = True
-        if message.is_late:
-            self.new.insert(self._late_place(message), message)
-        else:
-            insort(self.new, message, key=_precedence)
+        """Let the message wait where its priority and id place it.
 
-    def _late_place(self, message: Message) -> int:
-        """Return the place before all that is later.
-
-        Messages of different shards are in the order of their arrival: their clocks are not the
-        same, so that their ids say nothing about each other.
+        A copy from a history waits behind others: who asks for histories says in which order.
         """
-        rightful, shard = _by_id(message), shard_of(message.id)
-        if self._has_one_clock:
-            return bisect_right(self.new, rightful, key=_by_id)
-        for place, other in enumerate(self.new):
-            is_comparable = other.priority < message.priority or shard_of(other.id) == shard
-            if is_comparable and _by_id(other) > rightful:
-                return place
-        return len(self.new)
+        self.is_mixed = True
+        new = self.new
+        if message.is_initial:
+            insort(new, message, key=_precedence)
+        # Most come in order, thousands of them when a session ends.
+        elif not new or rightful_place(new[-1]) <= rightful_place(message):
+            new.append(message)
+        else:
+            insort(new, message, key=rightful_place)
 
     # Going on in another process
 

@@ -117,8 +117,6 @@ class PublishOrder(Generic[R]):
     def _show_late(self, publish: Publish[R]) -> None:
         """Deliver a message after later ones. Where those still wait, it goes first."""
         publish.message.is_late = True
-        for receiver in publish.receivers:
-            receiver.queue.is_mixed = True
         self._show(publish)
 
 

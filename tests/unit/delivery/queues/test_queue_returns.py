@@ -83,11 +83,11 @@ def test_an_entry_that_went_again_while_a_later_one_was_pending_stays_ahead_of_i
     assert shelf.hand_over() == "b"
 
 
-def test_a_message_waits_behind_all_others_of_its_priority_whatever_its_id() -> None:
+def test_messages_wait_by_priority_and_then_by_id_however_they_come() -> None:
     shelf = Shelf()
     for text, priority in (("c", 5), ("x", 9), ("a", 5), ("z", 1), ("b", 5), ("w", 9)):
         shelf.offer(text, priority=priority)
-    assert shelf.hand_over() == "xwcabz"
+    assert shelf.hand_over() == "wxabcz"
 
 
 # Acks
