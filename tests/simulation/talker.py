@@ -76,7 +76,10 @@ class _Reader(asyncio.StreamReader):
 
 
 class Talker:
-    """One connection to one of several doors; after a failure, the next one is tried."""
+    """One connection to one of several doors; after a failure, the next one is tried.
+
+    Requests wait for each other.
+    """
 
     connection_type = "long-polling"
 
@@ -89,6 +92,7 @@ class Talker:
         self._cookies: list[bytes] = []
         self._reader: _Reader | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._asking = asyncio.Lock()
 
     @property
     def door(self) -> tuple[str, int]:
@@ -135,6 +139,13 @@ class Talker:
         return 0.0 if ended_at is None else asyncio.get_running_loop().time() - ended_at
 
     async def _ask(
+        self, messages: Sequence[Message], hear: Callable[[Message], None]
+    ) -> list[Message]:
+        # Whoever lost its session begins another one while a request waits on this connection.
+        async with self._asking:
+            return await self._ask_alone(messages, hear)
+
+    async def _ask_alone(
         self, messages: Sequence[Message], hear: Callable[[Message], None]
     ) -> list[Message]:
         reader, writer, place = await self._connection()
