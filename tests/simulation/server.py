@@ -48,6 +48,8 @@ from tests.simulation.world import World
 PORT, LINK_PORT = 8080, 8090
 # After how long at most a server ends that crashes again and again.
 _CRASH_S = 1.0
+# How long an operator takes to start a server that ended without a fault.
+_PAUSE_S = 1.0
 # How long a server has to stop.
 _STOPS_S = 5.0
 
@@ -120,8 +122,8 @@ class Post:
         self.name = settings.host
         self._machine = machine
         self.process: Process
-        # How long the operator takes, in seconds.
-        self.pause_s = 1.0
+        # How long the operator takes the next time, in seconds.
+        self.pause_s = _PAUSE_S
         # What runs in the process, once it serves, and what a successor would inherit.
         self.server: RunningServer | None = None
         self.succession = Inherited()
@@ -191,6 +193,9 @@ class Post:
         self.server = self._next = None
         self.is_restarting = False
         self._world.later(self.pause_s, partial(self._start_unless_stopped, self._stops))
+        if not self.crashes:
+            # One that ends by itself after a long fault is started as if there had been none.
+            self.pause_s = _PAUSE_S
 
     def _start_unless_stopped(self, stops: int) -> None:
         if stops == self._stops:

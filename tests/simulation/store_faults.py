@@ -65,7 +65,8 @@ def end_and_replace_primary(stage: Stage, duration_s: float) -> None:
 def cut_off_primary_and_kill_server(stage: Stage, duration_s: float) -> None:
     """Lose whatever only the primary has: the server cannot tell it again."""
     cut_off_and_replace_primary(stage, duration_s)
-    stage.world.later(_NOTICED * duration_s, partial(kill_server, stage, duration_s))
+    noticed_s = _NOTICED * duration_s
+    stage.world.later(noticed_s, partial(kill_server, stage, duration_s - noticed_s))
 
 
 def _replace(stage: Stage, group: Group, duration_s: float) -> None:
