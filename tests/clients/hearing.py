@@ -48,6 +48,17 @@ class Hearing:
                 found.append(f"{self.name}, published by {by}: {_difference(numbers, count)}")
         return found
 
+    def misses(self, by: str, accepted: Sequence[int]) -> list[str]:
+        """Return what it should have heard of a publisher, at least once and in order."""
+        numbers = [*dict.fromkeys(number for who, number, _ in self.heard if who == by)]
+        heard = {*numbers}
+        lost = [number for number in accepted if number not in heard]
+        late = [number for before, number in pairwise(numbers) if number < before]
+        if not lost and not late:
+            return []
+        what = f"lost {lost[:_SHOWN]}, too late {late[:_SHOWN]} of {len(accepted)}"
+        return [f"{self.name}, published by {by}: {what}"]
+
 
 def _difference(numbers: Sequence[int], count: int) -> str:
     times = Counter(numbers)

@@ -26,6 +26,8 @@ class Publisher:
         self.count = 0
         self.slowest_s = 0.0
         self.failures: list[str] = []
+        # The numbers of those that may not have been accepted.
+        self.unsure: set[int] = set()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -53,6 +55,7 @@ class Publisher:
             self._post({"channel": self._channel, "data": data})
         except (OSError, AssertionError, ValueError) as error:
             self.failures.append(f"{self.count}: {error!r}")
+            self.unsure.add(self.count)
             self._hang_up()
         self.count += 1
         self.slowest_s = max(self.slowest_s, time.monotonic() - began_s)

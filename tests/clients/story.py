@@ -9,9 +9,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from statistics import median
 
-from tests.clients.deployment import Deployment, Restart
+from tests.clients.deployment import Restart
 from tests.clients.hearing import Hearing
-from tests.clients.node_client import LONG_POLLING, WEBSOCKET, Scenario, play
+from tests.clients.node_client import LONG_POLLING, WEBSOCKET, Reachable, Scenario, play
 from tests.clients.publishing import Publisher
 
 SCENARIO = "hearsAll"
@@ -64,9 +64,15 @@ SUITES: Mapping[str, Witnesses] = {
 class Story:
     """What happened, and what somebody noticed of it."""
 
-    def __init__(self, deployment: Deployment, home: Path) -> None:
+    def __init__(
+        self,
+        deployment: Reachable,
+        home: Path,
+        suites: Mapping[str, Witnesses] = SUITES,
+    ) -> None:
         self._deployment = deployment
         self._home = home
+        self._suites = suites
         self._restarts: list[Restart] = []
         self._hearings: list[Hearing] = []
         self._publishers: list[Publisher] = []
@@ -75,7 +81,7 @@ class Story:
     def play(self, deeds: Sequence[Deed]) -> None:
         """Do all this, one after the other, while everybody hears what is published."""
         is_over = threading.Event()
-        arrivals = threading.Barrier(len(SUITES) + 1)
+        arrivals = threading.Barrier(len(self._suites) + 1)
 
         def arrive() -> None:
             arrivals.wait(_BEGIN_LIMIT_S)
@@ -85,8 +91,8 @@ class Story:
             if playing.exception() is not None:
                 arrivals.abort()
 
-        with ThreadPoolExecutor(len(SUITES)) as pool:
-            playing = [pool.submit(self._play_suite, each, arrive) for each in SUITES]
+        with ThreadPoolExecutor(len(self._suites)) as pool:
+            playing = [pool.submit(self._play_suite, each, arrive) for each in self._suites]
             for each in playing:
                 each.add_done_callback(give_up)
             # Whoever did not arrive says below why.
@@ -120,7 +126,7 @@ class Story:
             "channel": _CHANNEL,
             "publishers": len(_RATES),
             "patience": round(_PATIENCE_S * 1000),
-            "witnesses": SUITES[suite],
+            "witnesses": self._suites[suite],
             "report": str(report),
         }
         scenario = Scenario(SCENARIO, facts=facts)
@@ -151,6 +157,18 @@ class Story:
 
     def _silences_s(self, hearing: Hearing) -> list[float]:
         return [hearing.silence_s(each.begun_s, each.ended_s + _AFTER_S) for each in self._restarts]
+
+    def misses(self) -> list[str]:
+        """Return what somebody should have heard, and did not."""
+        return [
+            each
+            for publisher in self._publishers
+            for hearing in self._hearings
+            for each in hearing.misses(
+                publisher.name,
+                [n for n in range(publisher.count) if n not in publisher.unsure],
+            )
+        ]
 
     def figures(self) -> str:
         """A table of silences in seconds, for those who read the output of the test."""

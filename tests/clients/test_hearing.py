@@ -48,3 +48,14 @@ def test_a_silence_counts_if_any_of_it_lies_in_the_time() -> None:
     assert joe.silence_s(0.5, 0.6) == 0.8
     assert joe.silence_s(0.0, 1.0) == 0.8
     assert joe.silence_s(2.0, 3.0) == float("inf")
+
+
+def test_a_named_session_misses_what_was_accepted_and_never_came_or_came_late() -> None:
+    # 2 may not have been accepted; 1 came again, as after a failover.
+    assert hearing(0, 1, 1, 3).misses("anna", (0, 1, 3)) == []
+    assert hearing(0, 3).misses("anna", (0, 1, 3)) == [
+        "joe, published by anna: lost [1], too late [] of 3"
+    ]
+    assert hearing(0, 3, 1).misses("anna", (0, 1, 3)) == [
+        "joe, published by anna: lost [], too late [1] of 3"
+    ]
