@@ -277,10 +277,13 @@ def test_a_new_server_that_dies_as_soon_as_it_is_ready_leaves_its_sockets_to_ano
     stage: Stage,
 ) -> None:
     pid = stage.start_and_wait()
+    first = stage.who()["pid"]
     # Later than everything that follows here, on a slow machine, too.
     stage.plan(code="new", ready=2.0, dies_when_ready=True)
     answers = stage.asking(do="restart")
     assert [next(answers) for _ in range(3)] == STEPS[:3]
+    # Only then has it been told to open.
+    until(lambda: stage.pid_of_server() != first)
     before = len(stage.family())
     # So it hears of both at once.
     os.kill(pid, signal.SIGSTOP)
