@@ -192,11 +192,13 @@ class Answering(Books):
             question.state = "cut" if question.is_cut else "emptied"
             return
         copies = [copy for copy, seq in question.carried if copy.seq == seq]
+        # It was held back while the store was told.
+        is_late = question.state == "going" and copies and not receiver.flows(now)
         if question.state == "going":
             for copy in copies:
                 copy.due = receiver.due(now) if copy in receiver.in_flight else copy.due
-        if question.is_cut:
-            question.state = "cut"
+        if question.is_cut or is_late:
+            question.state = "cut" if question.is_cut else "emptied"
             self.not_taken(
                 receiver, question, [copy for copy in copies if copy in receiver.in_flight]
             )

@@ -57,3 +57,28 @@ def test_a_full_queue_has_no_room_until_the_reply_that_waits_for_the_store_has_l
     stage.end_turn(is_quick=True)
     stage.look()
     assert stage.model.books["dead"] == 1
+
+
+def test_a_queue_that_is_held_while_its_reply_waits_for_the_store_hands_nothing_over() -> None:
+    stage = Stage(SlowStore(), [kind for kind in KINDS if kind.label == "ann"])
+    [ann] = stage.people
+    stage.send(0, "/a", 1, {})
+    stage.end_turn()
+    stage.connect(ann, ack=None)
+    stage.restart()
+    stage.is_slow = True
+    # It is redelivered, which the store must know before the client does.
+    stage.connect(ann, ack=None)
+    [(_, asked, _)] = ann.questions
+    assert asked.is_held
+    [receiver] = stage.model.receivers
+    stage.hold(receiver, None)
+    stage.end_turn(is_quick=True)
+    assert (asked.is_held, asked.data) == (False, [])
+    stage.look()
+    stage.is_slow = False
+    stage.resume(receiver)
+    stage.connect(ann, ack=None)
+    [(_, asked, _)] = ann.questions
+    assert asked.data == [1]
+    stage.look()
