@@ -180,6 +180,11 @@ class Dispatcher:
             and not self._has_refused
         )
 
+    def heard(self, now: float) -> None:
+        """Record that the receiver has said something of a message, ahead of its next connect."""
+        if self.state is DispatcherState.UNDEF or self._awaited is WaitReason.CLIENT:
+            self.contact(now)
+
     def lost(self, now: float) -> None:
         """Record that the receiver was silent for too long."""
         if self.is_dead:

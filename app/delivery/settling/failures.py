@@ -88,11 +88,20 @@ class Failures(Generic[R]):
     ) -> None:
         channel = entry.message.channel
         failure = Failure(code, verdict.text, verdict.delay_s, channel, entry.attempts)
+        self._note_contact(receiver, now)
         self.react_to(receiver, failure, now, entry)
         is_refusal = code.family == "user" and code.listed is not error_codes.HOLDBACK
         # A refused addressed message says nothing about its channel, which many destinations share.
         if is_refusal and not entry.message.addressed:
             self._report_to_guard(receiver, entry.message, code, now)
+
+    def _note_contact(self, receiver: R, now: float) -> None:
+        """Note that a receiver is there, which was waited for: its refusal begins a new pause."""
+        dispatcher = self.dispatcher(receiver, now)
+        before = dispatcher.state
+        dispatcher.heard(now)
+        if dispatcher.state is not before:
+            self._journal.dispatcher(receiver, dispatcher.state)
 
     def _report_to_guard(self, receiver: R, message: Message, code: ErrorCode, now: float) -> None:
         guard = self._guard

@@ -97,6 +97,21 @@ def test_a_message_without_a_verdict_fails_after_the_response_timeout(retries: i
     assert drain(client, 3) == ([1, 2], [1, 0])
 
 
+def test_a_client_that_comes_back_and_wants_a_message_later_gets_it_later() -> None:
+    server = RestartableServer()
+    client = named(server)
+    publish(server, 1)
+    (seq,) = seqs(connect(client, 1))
+    # It is silent for so long that contact with it is lost.
+    server.advance(30.0)
+    later = no(seq, "communication.busy", delay=3000)
+    asked = client.connect(ext={"ack": 2, "delivery": {"verdicts": [later]}})
+    server.advance(2.8)
+    assert asked.is_held
+    server.advance(0.4)
+    assert asked.data == [1]
+
+
 def test_verdicts_before_the_response_timeout_settle_their_messages() -> None:
     server = RestartableServer()
     client = named(server, ack=False, responseTimeout=1000)

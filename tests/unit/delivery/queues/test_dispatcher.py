@@ -53,6 +53,36 @@ def test_the_default_policy_has_no_retries_and_a_response_timeout_of_a_minute() 
     assert Dispatcher().policy == Policy(retries=0, delay_s=60.0)
 
 
+def test_a_refusal_of_a_receiver_that_was_waited_for_begins_a_pause() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.lost(1.0)
+    dispatcher.heard(1.2)
+    dispatcher.refused(1.2, delay_s=3.0)
+    dispatcher.contact(1.2)
+    assert [dispatcher.flows(now) for now in (1.2, 4.1)] == [False, False]
+    dispatcher.due(4.2)
+    assert dispatcher.flows(4.2)
+
+
+@pytest.mark.parametrize("was_seen", [False, True])
+def test_a_pause_holds_for_a_receiver_that_is_back(was_seen: bool) -> None:
+    dispatcher = Dispatcher(Policy(retries=1))
+    if was_seen:
+        dispatcher.contact(0.0)
+        dispatcher.lost(1.0)
+    dispatcher.heard(2.0)
+    dispatcher.pause(2.0, 3.0)
+    dispatcher.contact(2.0)
+    assert [dispatcher.flows(now) for now in (2.0, 4.9, 5.0)] == [False, False, True]
+
+
+def test_what_a_receiver_says_does_not_shorten_its_pause() -> None:
+    dispatcher = alive(retries=1)
+    dispatcher.refused(1.0, delay_s=3.0)
+    dispatcher.heard(1.2)
+    assert not dispatcher.flows(3.9)
+
+
 # Since when
 
 
