@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tests.simulation.judges.deliveries import Deliveries
@@ -29,8 +29,6 @@ _CRASHES, _ACKS_AGAIN = 0.02, 0.5
 _CURIOSITY, _MOST_OWN, _NEW_CHANNELS, _TO_NEW = 0.1, 20, 3, 0.4
 # How often messages without a session are durable, and how many are published in one request.
 _DURABLE, _AT_ONCE = 0.2, (1, 1, 1, 2, 5)
-# How often a publisher that makes topics does so.
-_MAKES = 0.3
 # How often a message goes to one receiver without a channel.
 _TO_RECEIVER = 0.2
 
@@ -77,7 +75,7 @@ class Publisher:
 
     Args:
         channels: Where it publishes, if the plan does not say it.
-        topic: What it makes of some channels.
+        options: Returns what it asks for besides, of a message on a channel.
     """
 
     def __init__(
@@ -87,10 +85,10 @@ class Publisher:
         oracle: Oracle,
         *,
         channels: Sequence[str] = (),
-        topic: Message | None = None,
+        options: Callable[[str], Message] = lambda _: {},
     ) -> None:
         self.name = name
-        self._topic = topic
+        self._options = options
         self._plan = plan
         self._oracle = oracle
         self._channels = channels
@@ -125,8 +123,10 @@ class Publisher:
         delivery: Message = {"key": key, "persistent": True} if insists else {}
         if not insists and not is_ordinary:
             delivery = {"persistent": False}
-        if self._topic is not None and not channel.startswith("@") and random.random() < _MAKES:
-            delivery["topic"] = self._topic
+        further = self._options(channel)
+        delivery.update(further)
+        if "expiration" in further:
+            self._oracle.published[key].lifetime_s = further["expiration"]["lifeTime"] / 1000
         while True:
             told = await self._publish(channel, {"key": key}, delivery)
             if told is not None:

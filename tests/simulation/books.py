@@ -2,12 +2,23 @@
 
 import re
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from holdfast.store.keys import FIRST_GENERATION, RedisKeys
+from holdfast.store.records import unpack_letter
 from tests.simulation.store.keyspace import Hash, Keyspace
 
 _NAMESPACE = "holdfast"
 _KEY = re.compile(rb'"key":"([^"]*)"')
+
+
+class Letter(NamedTuple):
+    """What a dead letter says: for whom, about which message, and why."""
+
+    receiver: str
+    key: str
+    channel: str
+    code: str
 
 
 class Books:
@@ -37,12 +48,22 @@ class Books:
         """Return what is not taken or not done."""
         return [*self._untaken(), *self._undone()]
 
-    def dead(self) -> frozenset[str]:
-        """Return the keys of the messages that dead letters are about."""
+    def letters(self) -> list[Letter]:
+        """Return all dead letters."""
+        return [
+            _letter_in(record)
+            for keys in self._keys
+            for record in self._hash(keys, keys.dead).values()
+        ]
+
+    def kept(self, channel: str) -> frozenset[str]:
+        """Return the keys of the messages of a channel that are stored for somebody."""
+        its = b'"channel":"%s"' % channel.encode()
         return frozenset(
             _key_in(record)
             for keys in self._keys
-            for record in self._hash(keys, keys.dead).values()
+            for record in self._hash(keys, keys.bodies).values()
+            if its in record.rpartition(b"\n")[2]
         )
 
     def work(self) -> frozenset[str]:
@@ -75,6 +96,11 @@ class Books:
 
     def _hash(self, keys: RedisKeys, key: str) -> Hash:
         return self._keyspace(keys.meta).find(Hash, key.encode()) or Hash()
+
+
+def _letter_in(record: bytes) -> Letter:
+    letter = unpack_letter(record)
+    return Letter(letter.subject, _key_in(record), letter.channel, letter.code)
 
 
 def _key_in(record: bytes) -> str:

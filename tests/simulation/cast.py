@@ -3,17 +3,19 @@
 from random import Random
 from typing import Any, Protocol
 
-from tests.simulation import erasing, histories, jobs, members
+from tests.simulation import erasing, histories, jobs, members, refusing
 from tests.simulation.actors import Plan, Poster, Publisher
 from tests.simulation.asking import Outcomes, Requester, Responder
 from tests.simulation.books import Books
 from tests.simulation.erasing import Eraser, Erasures, Follower
 from tests.simulation.gluttons import Glutton
 from tests.simulation.histories import Historian, Histories
-from tests.simulation.jobs import Jobs, Worker
+from tests.simulation.jobs import Jobs
+from tests.simulation.judges.refusals import Refusals
 from tests.simulation.members import Attendance, Member, Watcher
 from tests.simulation.oracle import Oracle
 from tests.simulation.rivals import Rival
+from tests.simulation.workers import Worker
 
 Rules = dict[str, dict[str, Any]]
 # What servers are told about the channels of all these.
@@ -32,8 +34,9 @@ ALL_RULES: tuple[Rules, ...] = (
         **dict.fromkeys(histories.CHANNELS, histories.RULE),
     },
 )
-# The groups that may take part with several shards.
-GROUPS = READS, ASKS, MEETS, WORKS, ERASES = "reads", "asks", "meets", "works", "erases"
+# The groups that may take part: with several shards, and everywhere.
+_OF_SHARDS = READS, ASKS, MEETS, WORKS, ERASES = "reads", "asks", "meets", "works", "erases"
+_OF_ALL = (REFUSES,) = ("refuses",)
 # How often each takes part.
 _OFTEN = 0.3
 # How often there is somebody who publishes without a session.
@@ -56,8 +59,9 @@ class Cast:
     """The groups that take part.
 
     Args:
-        is_full: Whether any take part; `groups` are those that do, if the seed does not decide.
+        is_full: Whether those of several shards may take part.
         divides: Whether the deployment is divided otherwise meanwhile.
+        groups: Those that do, if the seed does not decide.
     """
 
     def __init__(
@@ -70,13 +74,14 @@ class Cast:
     ) -> None:
         self._random = random
         self._divides = divides
-        chosen = {each for each in GROUPS if random.random() < _OFTEN}
-        self._groups = (groups or chosen) if is_full else frozenset()
+        chosen = {each for each in _OF_SHARDS if random.random() < _OFTEN and is_full}
         self._posts = random.random() < _POSTS
         self._rivals = Random(f"{random.random()} rivals").random() < _RIVALS
         # Whether all shards have the same clocks, as those of one machine; and right ones.
         self.is_on_one_machine = random.random() < _ON_ONE_MACHINE
         self.trusts_clocks = True
+        chosen |= {each for each in _OF_ALL if random.random() < _OFTEN}
+        self._groups = groups or frozenset(chosen)
         self.actors: list[Actor] = []
         # Those of them that publish.
         self.publishers: list[Publisher] = []
@@ -96,7 +101,7 @@ class Cast:
         """The channels on which publishers publish for this cast."""
         return histories.CHANNELS if READS in self._groups else ()
 
-    def make(self, plan: Plan, oracle: Oracle, books: Books) -> None:
+    def make(self, plan: Plan, oracle: Oracle, books: Books, refusals: Refusals) -> None:
         """Make the clients."""
         if self._posts:
             self.actors.append(Poster("post0", plan, oracle))
@@ -114,6 +119,8 @@ class Cast:
             self._let_work(plan, oracle, books)
         if ERASES in self._groups:
             self._let_erase(plan, oracle)
+        if REFUSES in self._groups:
+            self._let_refuse(plan, oracle, refusals)
         self.actors += self.publishers
 
     def _let_read(self, plan: Plan, oracle: Oracle) -> None:
@@ -140,8 +147,25 @@ class Cast:
             Publisher(f"boss{n}", plan, oracle, channels=(jobs.CHANNEL,)) for n in self._some(1, 2)
         ]
         self.actors += [
-            Worker(f"worker{n}", plan, truth, oracle, is_named=self._random.random() < 0.5)
+            Worker(
+                *(f"worker{n}", plan, jobs.TRADE, truth, oracle.now),
+                is_named=self._random.random() < 0.5,
+            )
             for n in self._some(2, 4)
+        ]
+
+    def _let_refuse(self, plan: Plan, oracle: Oracle, refusals: Refusals) -> None:
+        channels = (refusing.CHANNEL,)
+        self.publishers += [
+            Publisher(f"order{n}", plan, oracle, channels=channels, options=refusing.mortal)
+            for n in self._some(1, 2)
+        ]
+        self.actors += [
+            Worker(
+                *(f"refuser{n}", plan, refusing.TRADE, refusals, oracle.now),
+                is_named=True,
+            )
+            for n in self._some(1, 3)
         ]
 
     def _let_erase(self, plan: Plan, oracle: Oracle) -> None:
@@ -151,7 +175,7 @@ class Cast:
         self.actors.append(Poster("setter0", plan, oracle, channels=(erasing.ONCE,)))
         made = (erasing.MADE_ONCE,)
         self.actors.append(Poster("setter1", plan, oracle, channels=made, topic=erasing.MADE))
-        self.publishers.append(Publisher("maker0", plan, oracle, topic={"destroyDelay": 500}))
+        self.publishers.append(Publisher("maker0", plan, oracle, options=erasing.making))
         self.actors.append(Eraser(plan, truth, oracle))
 
     def _some(self, least: int, most: int) -> range:

@@ -18,10 +18,12 @@ from tests.simulation.talker import Denied, Lost, Message
 CHANNEL, ONCE = "/topic/a", "/topic/b"
 # No rule calls this a topic: publishes do, and this is what they say.
 MADE_ONCE = "/made/b"
-MADE = {"destroyDelay": -1, "readonly": True, "history": {"maxEntries": 1}}
+MADE: Message = {"destroyDelay": -1, "readonly": True, "history": {"maxEntries": 1}}
 RULE = {"topic": True, "destroy_delay": 500}
 # It takes one message.
 RULE_OF_ONCE = {"topic": True, "destroy_delay": -1, "readonly": True, "history": 1}
+# How often a publisher makes a topic of its channel.
+_MAKES = 0.3
 _CALLS = "/service/topics"
 _PAUSE_S = 0.2
 # The longest time until somebody erases a topic again, or a follower subscribes again.
@@ -34,6 +36,13 @@ _FORCES, _ASKS = 0.2, 0.3
 _TOLD_S = 2.0
 # How long the event of an erasure may wait for replicas.
 _TOLD_LATE_S = 5.0
+
+
+def making(channel: str) -> Message:
+    """Return the options of a message, which may make a topic of its channel."""
+    if channel.startswith("@") or random.random() >= _MAKES:
+        return {}
+    return {"topic": {"destroyDelay": 500}}
 
 
 @dataclass(slots=True)

@@ -39,6 +39,8 @@ class Publish:
     # What the server said, if it accepted the message, and when.
     id: str = ""
     accepted_at: float = inf
+    # Nobody gets it after so long.
+    lifetime_s: float = inf
 
 
 class Coming(NamedTuple):

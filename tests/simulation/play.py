@@ -22,6 +22,7 @@ from tests.simulation.faults import (
     set_clock,
 )
 from tests.simulation.judges.bench import Bench
+from tests.simulation.judges.refusals import Refusals
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Main, Process
 from tests.simulation.schedule import Schedule, schedule
@@ -135,7 +136,11 @@ class Play:
         self.oracle.leases.are_needed = self.oracle.leases.are_needed and not is_embedded
         self._books = deployment.books
         self.bench = Bench(
-            *(lambda: world.now, deployment.home_of_id, deployment.stands_by, self.oracle.leases)
+            *(lambda: world.now, deployment.home_of_id, deployment.stands_by, self.oracle.leases),
+            Refusals(
+                *(lambda: world.now, self._books.letters, self._books.kept),
+                *(self.oracle.may_have_lost, world.coverage.mark),
+            ),
         )
         self.bench.has_groups = cast.has_groups
         self.oracle.may_overtake = self.bench.order.may_overtake
@@ -153,7 +158,7 @@ class Play:
         channels = _CHANNELS + cast.channels
         self.plan = Plan(manners, channels, random.choice(_PAUSE_S), named if has_shards else ())
         self._cast = cast
-        self._cast.make(self.plan, self.oracle, self._books)
+        self._cast.make(self.plan, self.oracle, self._books, self.bench.refusals)
         self._publishers = [
             Publisher(f"pub{n}", self.plan, self.oracle) for n in range(random.randint(1, 3))
         ]
@@ -222,7 +227,19 @@ class Play:
         are_done = all(each.is_done for each in publishers)
         if not are_done or not self.oracle.is_drained(self._over_at):
             return False
+        if self.bench.refusals.unfinished(self.oracle.published):
+            return False
         return not self._cast.violations(self._over_at) and not self._books.unsettled()
+
+    @property
+    def _have_one_clock(self) -> bool:
+        """Whether all servers had the same clock, which nobody has set."""
+        has_one = self._setting.has_shards or self.oracle.had_one_speaker
+        return (
+            self._cast.trusts_clocks
+            and has_one
+            and (self._cast.is_on_one_machine or not self._setting.has_shards)
+        )
 
     def violations(self) -> list[str]:
         """Return all broken promises."""
@@ -237,6 +254,7 @@ class Play:
                 *(self.oracle.published, self._named),
                 self.oracle.had_one_speaker,
                 [each.process for each in self._deployment.places],
+                have_one_clock=self._have_one_clock,
             )[:_MOST_TOLD],
         ]
 

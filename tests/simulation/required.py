@@ -22,6 +22,7 @@ def required(setting: Setting) -> Iterator[str]:
     for script in _SCRIPTS + (_SCRIPTS_OF_SHARDS if setting.has_shards else ()):
         yield f"script {script}"
         yield f"repeated {script}"
+    yield from _OF_ALL
     if setting.kind is Kind.EMBEDDED:
         yield from ("an embedded store was started", "an embedded store was adopted")
     else:
@@ -39,6 +40,12 @@ def required(setting: Setting) -> Iterator[str]:
         yield from (mark_of(*each) for each in REACHED)
 
 
+_OF_ALL = (
+    "a refused message came again",
+    "a refusal has left a letter",
+    "a full queue has left a letter",
+    "a lifetime has ended",
+)
 _OF_RESTARTS = ("all servers were succeeded", "a restart failed", "a server was taken back")
 _OF_SUPERVISORS = (
     "a supervisor has welcomed its operator",

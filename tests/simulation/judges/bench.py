@@ -12,6 +12,7 @@ from tests.simulation.judges.leases import Leases
 from tests.simulation.judges.logs import Complaints
 from tests.simulation.judges.names import Names
 from tests.simulation.judges.order import Order
+from tests.simulation.judges.refusals import Refusals
 from tests.simulation.oracle import Publish
 from tests.simulation.process import Process
 from tests.simulation.schedule import Schedule
@@ -30,6 +31,7 @@ class Bench:
         home_of: Returns the server that has the session with a client id.
         stands_by: Returns whether the server of a machine waits for another one to end.
         leases: Hears what servers write and read.
+        refusals: Hears what clients refuse.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Bench:
         home_of: Callable[[str], Process | None],
         stands_by: Callable[[str], bool],
         leases: Leases,
+        refusals: Refusals,
     ) -> None:
         self.leases = leases
         leases.home_of = home_of
@@ -48,6 +51,7 @@ class Bench:
         self.deliveries = Deliveries(now)
         self.names = Names(now)
         self.order = Order()
+        self.refusals = refusals
         self.complaints = Complaints()
 
     @contextmanager
@@ -89,6 +93,8 @@ class Bench:
         named: frozenset[str],
         had_one_speaker: bool,
         servers: Sequence[Process],
+        *,
+        have_one_clock: bool,
     ) -> list[str]:
         """Return all broken promises.
 
@@ -97,6 +103,7 @@ class Bench:
             named: The receivers that have a name.
             had_one_speaker: Whether no server has taken the place of another one that lived.
             servers: Those that clients come to, at rest.
+            have_one_clock: Whether all had the same clock, which nobody has set.
         """
         excuses = self.excuses
         excuses.begin_again()
@@ -110,6 +117,7 @@ class Bench:
             *self.answers.violations(excuses),
             *self.names.violations(excuses),
             *self.deliveries.violations(published, named, excuses),
+            *self.refusals.violations(published, excuses, have_one_clock=have_one_clock),
             *Counts(pages_of(servers), served, excuses).violations(self.now(), count=count),
         ]
 

@@ -1,0 +1,282 @@
+"""Judges what becomes of messages that their receivers may refuse.
+
+Each ends at each receiver in one way: it is acked, it is a dead letter with the code that was said,
+or its lifetime is over. What is due later comes later, ahead of all else, and not before.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from tests.simulation.books import Letter
+from tests.simulation.judges.answers import HARMLESS
+from tests.simulation.judges.excuses import Excuses
+from tests.simulation.oracle import Publish
+from tests.simulation.refusing import CHANNEL, TOLD
+from tests.simulation.talker import Message
+from tests.simulation.workers import LATER, Hand, Ledger
+
+# How much longer or shorter true time may be than by the clock of a server.
+_SLOW, _FAST = 0.9, 1.1
+# How long a server takes at most until it hands out what is due, and until nothing expired is left.
+_DUE_S, _OVER_S = 2.0, 2.0
+# The longest pause that a server decides by itself.
+_LEAST_PAUSE_S = 1.0
+_OVERFLOW = "resource.overflow.queue."
+# Something that is wrong: since when and until when a fault may excuse it, and what it is.
+_Finding = tuple[float, float, str]
+# Faults through which a receiver keeps its session and its server.
+_KEEP_CLOCKS = HARMLESS | {
+    *("cut_connection", "lose_connection", "lose_direction", "hold_connection"),
+    *("part_from_clients", "slow_network"),
+}
+
+
+@dataclass(slots=True)
+class _Due:
+    """That a receiver wants a message later: since when it said so, and after how long."""
+
+    said_at: float
+    delay_s: float
+    # The longest time that it may take, by the server's clock.
+    most_s: float
+    # Whether the receiver has been waiting since then.
+    is_patient: bool = True
+
+
+@dataclass(slots=True)
+class _Case:
+    """What one receiver knows of one message."""
+
+    taken: list[float] = field(default_factory=list)
+    # What it has said of it, and what a server knows for sure: since when, and what.
+    said: set[str | None] = field(default_factory=set)
+    sure: dict[str | None, float] = field(default_factory=dict)
+    due: dict[int, _Due] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Receiver:
+    since: float = inf
+    # The longest pause that its session has asked for, and whether its queue is short.
+    pause_s: float = _LEAST_PAUSE_S
+    is_narrow: bool = False
+    cases: dict[str, _Case] = field(default_factory=lambda: defaultdict(_Case))
+    # What it waits for: nothing new comes before that.
+    waits_for: dict[str, _Due] = field(default_factory=dict)
+
+
+class Refusals(Ledger):
+    """Collects what receivers say of messages, and what comes again.
+
+    Args:
+        now: Returns the true time.
+        letters: Returns all dead letters that are stored.
+        kept: Returns the keys of the messages on a channel that wait for somebody.
+        may_have_lost: Whether a failover may have lost what was written between these times.
+        mark: Notes that something has happened.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        letters: Callable[[], Sequence[Letter]],
+        kept: Callable[[str], frozenset[str]],
+        may_have_lost: Callable[[float, float], bool],
+        mark: Callable[[str], None],
+    ) -> None:
+        self._now = now
+        self._letters = letters
+        self._kept = kept
+        self._may_have_lost = may_have_lost
+        self._mark = mark
+        self._receivers: dict[str, _Receiver] = defaultdict(_Receiver)
+        # What comes too early, too late, or ahead of its turn: since when, until when, and with
+        # which faults it may.
+        self._early: list[_Finding] = []
+        self._late: list[_Finding] = []
+        # By what is due first.
+        self._ahead: list[tuple[str, _Finding]] = []
+
+    # What happens
+
+    def begins(self, worker: str, options: Message) -> None:
+        its = self._receivers[worker]
+        its.is_narrow = "queue" in options
+        its.pause_s = max(_LEAST_PAUSE_S, options.get("delay", 60_000) / 1000)
+        # Another client does not wait for what this one has refused.
+        its.waits_for.clear()
+
+    def subscribed(self, worker: str) -> None:
+        its = self._receivers[worker]
+        its.since = min(its.since, self._now())
+
+    def taken(self, worker: str, hand: Hand, *, is_marked: bool) -> None:
+        now, its = self._now(), self._receivers[worker]
+        due = its.waits_for.pop(hand.key, None)
+        if due is not None:
+            self._comes_again(f"{worker} got {hand.key}", due, now)
+        elif its.waits_for and hand.key not in its.cases:
+            key, first = next(iter(its.waits_for.items()))
+            what = f"{worker} got {hand.key} ahead of {key}, which it wants later"
+            self._ahead.append((key, (first.said_at, now, what)))
+        its.cases[hand.key].taken.append(now)
+
+    def _comes_again(self, what: str, due: _Due, now: float) -> None:
+        passed_s = now - due.said_at
+        self._mark("a refused message came again")
+        if passed_s < due.delay_s / _FAST:
+            said = f"{what} again after {passed_s:.3f} s, and not {due.delay_s:g}"
+            self._early.append((due.said_at, now, said))
+        if due.is_patient and passed_s > due.most_s / _SLOW + _DUE_S:
+            said = f"{what} again after {passed_s:.3f} s, and not {due.delay_s:g}"
+            self._late.append((due.said_at, now, said))
+
+    def says(self, worker: str, hands: Sequence[Hand]) -> None:
+        now, its = self._now(), self._receivers[worker]
+        for hand in hands:
+            case = its.cases[hand.key]
+            case.said.add(hand.verdict)
+            if hand.verdict == LATER:
+                delay_s = hand.delay_ms / 1000
+                due = _Due(now, delay_s, max(delay_s, its.pause_s))
+                # It may be said again, if nobody has answered.
+                its.waits_for[hand.key] = case.due.setdefault(hand.seq, due)
+
+    def settled(self, worker: str, hand: Hand, *, is_clear: bool) -> None:
+        if is_clear and hand.verdict != LATER:
+            self._receivers[worker].cases[hand.key].sure.setdefault(hand.verdict, self._now())
+
+    def is_away(self, worker: str) -> None:
+        for due in self._receivers[worker].waits_for.values():
+            due.is_patient = False
+
+    # What it means
+
+    def unfinished(self, published: Mapping[str, Publish]) -> list[str]:
+        """Return what has no end yet."""
+        if not self._receivers:
+            return []
+        dead = {(each.receiver, each.key) for each in self._letters()}
+        kept = self._kept(CHANNEL)
+        found = [f"refusals: {key} is still in a store" for key in sorted(kept)]
+        for name, its, key, publish in self._due_ends(published):
+            has_end = None in its.cases.get(key, _Case()).said or (name, key) in dead
+            if not has_end and publish.lifetime_s < inf:
+                self._mark("a lifetime has ended")
+            elif not has_end:
+                found.append(f"refusals: {key}, accepted as {publish.id}, has no end at {name}")
+        return found
+
+    def _due_ends(
+        self, published: Mapping[str, Publish]
+    ) -> Iterator[tuple[str, _Receiver, str, Publish]]:
+        for key, publish in published.items():
+            if publish.channel == CHANNEL and publish.id and publish.is_durable:
+                for name, its in self._receivers.items():
+                    if its.since < publish.begun_at:
+                        yield name, its, key, publish
+
+    def violations(
+        self, published: Mapping[str, Publish], excuses: Excuses, *, have_one_clock: bool
+    ) -> list[str]:
+        """Return all broken promises.
+
+        Args:
+            have_one_clock: Whether lifetimes are measured by one clock, which nobody has set.
+        """
+        return [
+            *self.unfinished(published),
+            *self._misjudged(
+                # What is over does not come again.
+                [found for key, found in self._ahead if published[key].lifetime_s == inf],
+                *(excuses, "message that is ahead of its turn", _KEEP_CLOCKS),
+            ),
+            *self._misjudged(self._early, excuses, "retry that is early", _KEEP_CLOCKS),
+            *self._misjudged(self._late, excuses, "retry that is late", frozenset({"set_clock"})),
+            *self._wrong_letters(excuses),
+            *self._unburied(excuses),
+            *self._returned(excuses),
+            *(self._outlived(published, excuses) if have_one_clock else ()),
+        ]
+
+    def _misjudged(
+        self,
+        found: Sequence[_Finding],
+        excuses: Excuses,
+        what: str,
+        harmless: frozenset[str],
+    ) -> Iterator[str]:
+        for since, until, said in found:
+            if not excuses.excuse(what, since, until, harmless=harmless):
+                yield f"refusals: {said} at {until:.3f}"
+
+    def _wrong_letters(self, excuses: Excuses) -> Iterator[str]:
+        """Say which letters nobody has caused, and which are there twice."""
+        seen: set[tuple[str, str]] = set()
+        for letter in self._letters():
+            its = self._receivers.get(letter.receiver)
+            if letter.channel != CHANNEL or its is None:
+                continue
+            excuses.judges("dead letter")
+            case = its.cases.get(letter.key, _Case())
+            told = {TOLD.get(each or "", each) for each in case.said}
+            if letter.code.startswith(_OVERFLOW):
+                self._mark("a full queue has left a letter")
+                is_right = its.is_narrow and not case.taken
+            else:
+                self._mark("a refusal has left a letter")
+                is_right = letter.code in told
+            lost = self._may_have_lost(min(case.taken, default=0.0), self._now())
+            if not is_right and not lost:
+                yield f"refusals: {letter.key} is dead for {letter.receiver}: {letter.code}"
+            place = letter.receiver, letter.key
+            if place in seen and not lost:
+                yield f"refusals: {letter.key} is dead for {letter.receiver} twice"
+            seen.add(place)
+
+    def _unburied(self, excuses: Excuses) -> Iterator[str]:
+        """Say which refusals have no letter, and which messages came again in spite of one."""
+        dead = {(each.receiver, each.key) for each in self._letters()}
+        for name, key, case in self._all_cases():
+            for verdict, at in case.sure.items():
+                if verdict is None:
+                    continue
+                excuses.judges("refusal")
+                # A server that was killed may not know what it has handed out.
+                again = [each for each in case.taken if each > at]
+                if self._may_have_lost(min(case.taken), self._now()):
+                    continue
+                if not again and (name, key) not in dead:
+                    yield f"refusals: {name} has refused {key} at {at:.3f}, and it is not dead"
+                if again and (name, key) in dead and len(case.said - {LATER}) == 1:
+                    yield f"refusals: {name} got {key} at {again[0]:.3f}, which is dead"
+
+    def _returned(self, excuses: Excuses) -> Iterator[str]:
+        """Say what came again although its receiver had done with it."""
+        for name, key, case in self._all_cases():
+            at = min(case.sure.values(), default=inf)
+            for again in (each for each in case.taken if each > at):
+                excuses.judges("settled message that came again")
+                if not excuses.excuse("settled message", at, again, harmless=HARMLESS):
+                    yield f"refusals: {name} got {key} at {again:.3f}, which it had settled"
+
+    def _outlived(self, published: Mapping[str, Publish], excuses: Excuses) -> Iterator[str]:
+        """Say what was handed out for the first time after the end of its lifetime."""
+        for name, key, case in self._all_cases():
+            publish = published[key]
+            if publish.lifetime_s == inf or not publish.id:
+                continue
+            excuses.judges("lifetime")
+            over_at = publish.accepted_at + publish.lifetime_s / _SLOW + _OVER_S
+            first = case.taken[0]
+            if first > over_at and not excuses.excuse(
+                "lifetime", over_at, first, harmless=_KEEP_CLOCKS
+            ):
+                yield f"refusals: {name} got {key} at {first:.3f}, which was over at {over_at:.3f}"
+
+    def _all_cases(self) -> Iterator[tuple[str, str, _Case]]:
+        for name, its in self._receivers.items():
+            for key, case in its.cases.items():
+                yield name, key, case

@@ -1,0 +1,125 @@
+"""What may become of messages that their receivers may refuse, and what no fault excuses."""
+
+from tests.simulation.books import Letter
+from tests.simulation.judges.excuses import Excuses
+from tests.simulation.judges.refusals import Refusals
+from tests.simulation.oracle import Publish
+from tests.simulation.refusing import CHANNEL
+from tests.simulation.workers import LATER, Hand
+
+DEAD = "user.update.error"
+
+
+class Scene:
+    """A receiver that has subscribed at 1, and one message, which it gets at 10."""
+
+    def __init__(self, lifetime_s: float = float("inf")) -> None:
+        self.now = 1.0
+        self.letters: list[Letter] = []
+        self.excuses = Excuses()
+        self.judge = Refusals(
+            *(lambda: self.now, lambda: self.letters, lambda _: frozenset()),
+            *(lambda *_: False, lambda _: None),
+        )
+        self.published = {
+            "m": Publish("p", 1, CHANNEL, 9.0, id="1", accepted_at=9.1, lifetime_s=lifetime_s)
+        }
+        self.judge.begins("joe", {"delay": 500})
+        self.judge.subscribed("joe")
+        self.gets(10.0)
+
+    def gets(self, at: float, key: str = "m") -> None:
+        self.now = at
+        self.judge.taken("joe", Hand(key, int(at), at), is_marked=False)
+
+    def says(self, verdict: str | None, *, delay_ms: int = 0) -> None:
+        hand = Hand("m", int(self.now), self.now, verdict, delay_ms)
+        self.judge.says("joe", [hand])
+        self.judge.settled("joe", hand, is_clear=True)
+
+    def dies(self, code: str = DEAD) -> None:
+        self.letters.append(Letter("joe", "m", CHANNEL, code))
+
+    def wrong(self) -> list[str]:
+        return self.judge.violations(self.published, self.excuses, have_one_clock=True)
+
+
+def test_a_message_that_was_acked_or_buried_has_one_end() -> None:
+    acked, buried = Scene(), Scene()
+    acked.says(None)
+    buried.says(DEAD)
+    buried.dies()
+    assert acked.wrong() == buried.wrong() == []
+
+
+def test_a_message_without_an_end_is_missed_unless_its_lifetime_is_over() -> None:
+    assert len(Scene().wrong()) == 1
+    assert Scene(lifetime_s=1.0).wrong() == []
+
+
+def test_a_refusal_without_a_letter_is_noticed() -> None:
+    scene = Scene()
+    scene.says(DEAD)
+    assert any("it is not dead" in each for each in scene.wrong())
+
+
+def test_a_letter_says_what_its_receiver_said_and_is_there_once() -> None:
+    scene = Scene()
+    scene.says(DEAD)
+    scene.dies()
+    scene.dies("user.other")
+    assert len(scene.wrong()) == 2
+
+
+def test_a_full_queue_buries_only_what_was_never_handed_out() -> None:
+    scene = Scene()
+    scene.dies("resource.overflow.queue.entries")
+    assert len(scene.wrong()) == 1
+
+
+def test_what_is_due_later_must_not_come_earlier() -> None:
+    for at, count in ((13.0, 0), (11.0, 1)):
+        scene = Scene()
+        scene.says(LATER, delay_ms=3000)
+        scene.gets(at)
+        scene.says(None)
+        assert len(scene.wrong()) == count
+
+
+def test_what_is_due_later_comes_when_it_is_due_unless_its_receiver_is_away() -> None:
+    for is_away in (False, True):
+        scene = Scene()
+        scene.says(LATER, delay_ms=3000)
+        if is_away:
+            scene.judge.is_away("joe")
+        scene.gets(30.0)
+        scene.says(None)
+        assert len(scene.wrong()) == (not is_away)
+
+
+def test_nothing_new_comes_ahead_of_what_is_due_later() -> None:
+    scene = Scene()
+    scene.published["n"] = Publish("p", 2, CHANNEL, 9.0, is_durable=False)
+    scene.says(LATER, delay_ms=100)
+    scene.gets(10.5, "n")
+    scene.gets(11.0)
+    scene.says(None)
+    assert len(scene.wrong()) == 1
+
+
+def test_what_was_settled_comes_again_only_if_its_server_was_killed() -> None:
+    scene = Scene()
+    scene.says(None)
+    scene.gets(12.0)
+    scene.says(None)
+    assert len(scene.wrong()) == 1
+    scene.excuses.add("kill_server", 11.0, 1.0)
+    assert scene.wrong() == []
+
+
+def test_nobody_gets_what_is_over() -> None:
+    scene = Scene(lifetime_s=1.0)
+    scene.gets(20.0, "n")
+    scene.says(None)
+    scene.published["n"] = scene.published["m"]
+    assert len(scene.wrong()) == 1
