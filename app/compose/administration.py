@@ -16,7 +16,6 @@ from holdfast.compose.alerts import alert_limits
 from holdfast.compose.operations import Operated
 from holdfast.compose.placement import Placement
 from holdfast.compose.storage import Storage
-from holdfast.compose.succession import Ends
 from holdfast.compose.token_watch import TokenWatch
 from holdfast.extensions.operators import Operators, RunAnywhere
 from holdfast.settings import Settings
@@ -28,6 +27,7 @@ from holdfast.store.letters.upkeep import LetterUpkeep
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.store.reader import Reader
 from holdfast.store.replays.control import Replays
+from holdfast.supervisor.control import Ends
 from holdfast.web.admin.alert_watch import AlertWatch
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.application import OpenRequests, make_admin

@@ -63,7 +63,9 @@ class Sharding:
             known, clock = self.member.known, boot_clock()
             interest, others = known.interest, self.member.others
             self._inclusion = Inclusion(others, interest, clock, known.wanted.add)
-            self._counting = Counting(self._log, storage.primary, self._inclusion, clock)
+            self._counting = Counting(
+                self._log, storage.primary, self._inclusion, clock, storage.lost_keeper
+            )
         self._facts = FactsByLink(self.member, self._inclusion, loop.time)
         self.following = Following(self.member, stores, self._facts, loop.time)
         self._task: asyncio.Task[None] | None = None

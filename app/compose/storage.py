@@ -176,9 +176,9 @@ class Storage:
         if self._gate is not None:
             self._gate.on_lost = self._lost_to
             keeping.append(self._gate.watch())
-        self._keepers = [task_of(each, self._lost_keeper) for each in keeping]
+        self._keepers = [task_of(each, self.lost_keeper) for each in keeping]
 
-    def _lost_keeper(self, error: Exception) -> None:
+    def lost_keeper(self, error: Exception) -> None:
         """End: nothing would notice that another process has opened the store."""
         log.critical("the lease of the store is kept no more: this server ends", exc_info=error)
         self.end()

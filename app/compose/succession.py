@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from holdfast.supervisor.control import Ends
 
 
 class CannotLeave(Exception):
@@ -11,14 +13,6 @@ class CannotLeave(Exception):
 
 class CannotGoOn(Exception):
     """A server can neither leave nor go on, and ends. The text says why."""
-
-
-class Ends(NamedTuple):
-    """The ends of the servers of one shard, each of which the supervisor has replaced."""
-
-    times: int = 0
-    # How the last one ended, in words.
-    last: str = ""
 
 
 class Succession(Protocol):

@@ -7,12 +7,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.succession import CannotGoOn, CannotLeave, Ends
+from holdfast.compose.succession import CannotGoOn, CannotLeave
 from holdfast.supervisor.control import (
     LOCK,
     MOST_DESCRIPTORS,
     Channel,
     Do,
+    Ends,
     Parcel,
     PeerBehind,
     PeerGone,

@@ -62,7 +62,9 @@ class Following:
         # What looks at the holders of shards, and the shards whose stores are away.
         self._looks: set[asyncio.Task[None]] = set()
         self._away: set[int] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        # What catches up, with what follows, and what follows once those go on that were ended.
+        self._catching_up: dict[asyncio.Task[None], Callable[[], None]] = {}
+        self._interrupted: list[Callable[[], None]] = []
         # When the member's time advances next, and whether that is soon.
         self._ticking: asyncio.TimerHandle | None = None
         self._is_hurrying = False
@@ -103,12 +105,19 @@ class Following:
     def catch_up(self, then: Callable[[], None]) -> None:
         """Read the facts of all again, because they may have gone on without this shard.
 
-        Their logs are read as well, as far as they are now.
+        Their logs are read as well, as far as they are now. If `run` ends first, the next one
+        begins with this.
         """
         task = asyncio.create_task(self._catch_up())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: then())
+        self._catching_up[task] = then
+        task.add_done_callback(self._caught_up)
+
+    def _caught_up(self, task: asyncio.Task[None]) -> None:
+        then = self._catching_up.pop(task)
+        if task.cancelled():
+            self._interrupted.append(then)
+        else:
+            then()
 
     async def _catch_up(self) -> None:
         await self.read_facts()
@@ -134,8 +143,11 @@ class Following:
 
     async def run(self) -> None:
         """Follow the others until this is cancelled."""
+        interrupted, self._interrupted = self._interrupted, []
         try:
             self._tick()
+            for then in interrupted:
+                self.catch_up(then)
             async with asyncio.TaskGroup() as group:
                 for shard in self._stores:
                     group.create_task(self._follow(shard))
@@ -143,8 +155,8 @@ class Following:
             if self._ticking is not None:
                 self._ticking.cancel()
                 self._ticking = None
-            for look in self._looks:
-                look.cancel()
+            for task in (*self._looks, *self._catching_up):
+                task.cancel()
             for store in self._stores.values():
                 store.close()
 

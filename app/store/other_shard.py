@@ -39,9 +39,11 @@ class OtherStore:
 
     @property
     def _reader(self) -> Reader:
-        if self._latest is None or not self._latest.is_connected:
-            self._latest = Reader(self._primary())
-        return self._latest
+        latest = self._latest
+        # One that is connecting serves its next caller, too.
+        if latest is None or not (latest.is_connected or latest.is_in_use):
+            self._latest = latest = Reader(self._primary())
+        return latest
 
     async def told(self) -> OtherShard:
         """Return what the shard has told all others."""

@@ -35,6 +35,11 @@ class Reader:
         return self._wire is not None and not self._wire.lost.done()
 
     @property
+    def is_in_use(self) -> bool:
+        """Whether a query is under way, for which it may still connect."""
+        return self._turn.locked()
+
+    @property
     def connection(self) -> object:
         """What tells the connection from an earlier one."""
         return self._wire

@@ -83,6 +83,14 @@ class Do(StrEnum):
     RESTART = "restart"
 
 
+class Ends(NamedTuple):
+    """The ends of the servers of one shard, each of which the supervisor has replaced."""
+
+    times: int = 0
+    # How the last one ended, in words.
+    last: str = ""
+
+
 class PeerGone(ConnectionError):
     """The process at the other end has closed its end, or died."""
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import orjson
 from aiohttp import web
 
+from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.meta.validation import skeleton
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.session import Exchange
@@ -20,6 +21,7 @@ from holdfast.bayeux.wire.caller import Caller, Speaker, credentials_in
 from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.codec import Json, decode
 from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
+from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.transports import ConnectionType, SpeakerKind
 from holdfast.bayeux.wire.unfit import Unfit, malformed
 from holdfast.delivery.basics.channels import Channels, Kind
@@ -153,8 +155,11 @@ class PublishRequests:
         for each in refused:
             if len(refused) == len(found) or not isinstance(each, RequestRefused):
                 raise each
+        options = self._endpoint.bayeux.state.options
         return [
-            _refused(outcome, part, messages) if isinstance(outcome, BaseException) else outcome
+            _refused(outcome, part, messages, options)
+            if isinstance(outcome, BaseException)
+            else outcome
             for part, outcome in zip(parts, found, strict=True)
         ]
 
@@ -246,9 +251,13 @@ def _handshake(request: web.Request) -> Json:
     }
 
 
-def _refused(error: BaseException, part: Part, messages: list[Json]) -> list[Json]:
+def _refused(
+    error: BaseException, part: Part, messages: list[Json], options: Options
+) -> list[Json]:
     """Return the results of a part that its shard has refused as a whole."""
-    fault = {"successful": False, "error": str(error)}
+    fault: Json = {"successful": False, "error": str(error)}
+    if isinstance(error, RequestRefused) and error.wait_s > 0.0:
+        fault["advice"] = reconnect_advice(options, "retry", error.wait_s)
     return [skeleton(messages[place]) | fault for place in part.places]
 
 

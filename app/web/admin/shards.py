@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.ports.store_port import StorePort
+from holdfast.supervisor.control import Ends
 
 if TYPE_CHECKING:
     from holdfast.web.admin.now_views import ShardNow, StoreState
@@ -35,7 +36,7 @@ class ShardViews:
     state: ServerState
     number: int
     others: tuple[int, ...]
-    ends: Callable[[], Mapping[int, tuple[int, str]]]
+    ends: Callable[[], Mapping[int, Ends]]
     started: int
     away_s: Callable[[], Mapping[int, float]]
 
@@ -77,6 +78,6 @@ class ShardViews:
         return sorted(found, key=lambda each: each.shard)
 
 
-def _restarts(ends: Mapping[int, tuple[int, str]], shard: int) -> dict[str, Any]:
-    count, last = ends.get(shard, (0, ""))
+def _restarts(ends: Mapping[int, Ends], shard: int) -> dict[str, Any]:
+    count, last = ends.get(shard, Ends())
     return {"restarts": count, "last_end": last or None}

@@ -1,7 +1,7 @@
 """Clients may use any worker as their door."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ import aiohttp
 import pytest
 
 from holdfast import Client
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.web.publish_requests import PublishRequests
 from tests.client.conftest import LONG_POLLING, WEBSOCKET, Basket
 from tests.store.store_process import until
 from tests.web.forwarding.workers import Workers, workers
@@ -156,6 +158,25 @@ async def test_what_scripts_publish_without_a_session_arrives_at_any_door(
     assert result["successful"], result
     events = await ada.connect(5000)
     assert [each["data"] for each in events if "data" in each] == ["from a script"]
+
+
+async def test_a_script_learns_when_to_publish_again_what_one_worker_has_refused(
+    both: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuses(*_: object) -> object:
+        raise RequestRefused(ErrorReply.SERVER_BUSY, wait_s=2.0)
+
+    parts: Iterator[Any] = iter([refuses, PublishRequests._publish_part])
+    monkeypatch.setattr(PublishRequests, "_publish_part", lambda *args: next(parts)(*args))
+    body = [{"channel": f"/rooms/{n}", "data": n} for n in range(20)]
+    async with both.person(0).http.post("/publish", json=body) as response:
+        assert response.status == 200
+        results = await response.json()
+    assert {each["successful"] for each in results} == {True, False}
+    for each in results:
+        if not each["successful"]:
+            assert each["error"] == "503::server_busy"
+            assert (each["advice"]["reconnect"], each["advice"]["interval"]) == ("retry", 2000)
 
 
 @DOORS
