@@ -19,6 +19,7 @@ FOUND_SOON = {
     "subscribers_are_not_stored": 1,
     "what_crosses_is_appended_afterwards": 6,
     "acks_of_former_clients_count": 1,
+    "sessions_of_absent_shards_are_unknown": 2,
 }
 
 
