@@ -88,8 +88,9 @@ STORE := $(addprefix tests/,store integration)
 # Their coverage is not measured: that would slow their servers, and other tests run the same lines.
 ATTACKS := $(addprefix tests/,abuse fuzz)
 CHAOS := tests/chaos
-# Two servers that wait for leases, and several workers: they wait most of the time, so beside the rest.
-CHAOS_PAIRS := $(patsubst %,$(CHAOS)/test_%.py,standby two_machines)
+# These wait most of the time, so they run beside the rest: for leases and Sentinels, or for workers.
+CHAOS_PAIRS := $(CHAOS)/test_standby.py
+CHAOS_MACHINES := $(CHAOS)/test_two_machines.py
 CHAOS_WORKERS := $(wildcard $(CHAOS)/test_workers*.py) \
     $(patsubst %,$(CHAOS)/test_%.py,frozen_workers plain_beside_sick resharding)
 CLIENTS := $(addprefix tests/,clients conversations)
@@ -99,8 +100,9 @@ REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) 
 # Seven at a time: first those that need no installed server, then the longest, so that the end keeps both
 # cores busy. Most of the groups wait most of the time. The others compute, at a lower priority, because
 # some tests measure waits. CONTRIBUTING.md says how long they may take.
-GROUPS := cover-units test-slow test-slow-web cover-rest test-chaos-pairs test-chaos test-chaos-workers \
-    cover-tables cover-spark test-clients test-pages test-slow-store test-attacks cover-store test-cluster
+GROUPS := cover-units test-slow test-slow-web cover-rest test-chaos test-chaos-machines test-chaos-pairs \
+    test-chaos-workers cover-tables cover-spark test-clients test-pages test-slow-store test-attacks \
+    cover-store test-cluster
 POLITE := nice -n 3
 # Without slow tests, such as state machines, and with shorter searches.
 QUICK := -m 'not slow or interpreted' --hypothesis-profile quick
@@ -121,13 +123,16 @@ cover: ## all tests with the coverage gates; ARGS go to each pytest
 # Unit tests begin at once; all others wait until the server and the clients are installed.
 cover-units: $(STAMPS)/dev
 $(filter-out cover-units,$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
-test-pages cover-rest test-chaos-pairs: setup-debian
+test-pages cover-rest test-chaos-machines: setup-debian
 test-attacks:
 	$(SERVE_INSTALLED) $(TEST) $(ATTACKS) $(ARGS)
 test-chaos:
-	$(SERVE_INSTALLED) $(TEST) $(CHAOS) $(patsubst %,--ignore %,$(CHAOS_PAIRS) $(CHAOS_WORKERS)) $(ARGS)
+	$(SERVE_INSTALLED) $(TEST) $(CHAOS) \
+	    $(patsubst %,--ignore %,$(CHAOS_PAIRS) $(CHAOS_MACHINES) $(CHAOS_WORKERS)) $(ARGS)
 test-chaos-pairs:
 	$(SERVE_INSTALLED) $(TEST) $(CHAOS_PAIRS) $(ARGS)
+test-chaos-machines:
+	$(SERVE_INSTALLED) $(TEST) $(CHAOS_MACHINES) $(ARGS)
 test-chaos-workers:
 	$(SERVE_INSTALLED) $(TEST) $(CHAOS_WORKERS) $(ARGS)
 test-clients:
