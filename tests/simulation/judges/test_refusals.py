@@ -117,6 +117,18 @@ def test_what_was_settled_comes_again_only_if_its_server_was_killed() -> None:
     assert scene.wrong() == []
 
 
+def test_a_dead_message_comes_again_only_if_a_killed_server_had_not_heard_of_its_refusal() -> None:
+    for is_refused_again in (False, True):
+        scene = Scene()
+        scene.excuses.add("kill_server", 11.0, 1.0)
+        scene.says(DEAD)
+        scene.dies()
+        scene.gets(12.0)
+        if is_refused_again:
+            scene.says(DEAD)
+        assert len(scene.wrong()) == (not is_refused_again)
+
+
 def test_nobody_gets_what_is_over() -> None:
     scene = Scene(lifetime_s=1.0)
     scene.gets(20.0, "n")
