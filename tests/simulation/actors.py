@@ -321,6 +321,9 @@ class Receiver:
         if batch_of(reply) is not None:
             self._oracle.settled(self.name, self._handed, self._fresh)
             self._handed = self._fresh
+        else:
+            # A door has answered it alone.
+            self._doubted.update(self._handed)
         self._oracle.hears(self.name)
 
     def _take(self, event: Message) -> None:

@@ -124,7 +124,9 @@ class Cast:
         self.actors += self.publishers
 
     def _let_read(self, plan: Plan, oracle: Oracle) -> None:
-        self._histories = truth = Histories(oracle.published, oracle.is_in_doubt)
+        self._histories = truth = Histories(
+            oracle.published, oracle.is_in_doubt, oracle.may_be_gone
+        )
         self.actors += [Historian(f"reader{n}", plan, truth, oracle.now) for n in self._some(1, 2)]
 
     def _let_ask(self, plan: Plan, oracle: Oracle) -> None:

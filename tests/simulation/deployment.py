@@ -144,6 +144,14 @@ class Deployment:
             return self._oracle.speaker
         return self.places[self._of_bucket[bucket_of(client_id)]].process
 
+    def ends_of(self, shard: int) -> list[float]:
+        """Return when servers of a shard have ended, or any server if all are rivals."""
+        places = self.places
+        if self._has_shards:
+            places = places[shard : shard + 1]
+        names = {place.process.name for place in places}
+        return [at for name, at in self._world.ends() if name in names]
+
     def stands_by(self, machine: str) -> bool:
         """Return whether the server of a machine waits for another one to end."""
         speaker = self._oracle.speaker

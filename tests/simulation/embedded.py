@@ -99,9 +99,16 @@ class Stores:
         return self._running.get(pid)
 
     def end_all(self) -> None:
-        """End all, as a machine that stops."""
+        """End all; their files have everything."""
         for each in [*self._running.values()]:
             each.end()
+
+    def cut_power(self) -> None:
+        """End all, as a machine without power."""
+        for node in self._nodes.values():
+            self._site.cut_power(node, self._world.random)
+        # Others begin.
+        self.end_all()
 
     def start(self, words: Sequence[str], locks: Sequence[int]) -> Valkey:
         """Start one, as the parent does."""
@@ -124,7 +131,7 @@ class Stores:
         if valkey.returncode is None:
             # Whatever it has written it has, unless it keeps nothing on the disk.
             node.start(node.history.end if node.settings.has_file else None)
-            self._site.host_of(node).start()
+            self._site.began(node)
             self._world.coverage.mark("an embedded store was started")
 
     def _end(self, node: Node) -> None:

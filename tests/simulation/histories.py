@@ -29,10 +29,14 @@ class Histories:
     """
 
     def __init__(
-        self, published: dict[str, Publish], is_excused: Callable[[Publish], bool]
+        self,
+        published: dict[str, Publish],
+        is_excused: Callable[[Publish], bool],
+        may_be_gone: Callable[[Publish], bool],
     ) -> None:
         self._published = published
         self._is_excused = is_excused
+        self._may_be_gone = may_be_gone
         # What each reader has, and when it was last told that it has everything so far.
         self._known: dict[str, set[str]] = {}
         self._told_at: dict[str, float] = {}
@@ -76,7 +80,7 @@ class Histories:
         for key, publish in self._published.items():
             if publish.channel in CHANNELS and publish.is_durable and publish.id:
                 for reader, known in self._known.items():
-                    if key not in known:
+                    if key not in known and not self._may_be_gone(publish):
                         yield f"histories: {reader} lacks {key}, accepted as {publish.id}"
 
     def _doubled(self) -> Iterator[str]:

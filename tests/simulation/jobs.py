@@ -92,7 +92,9 @@ class Jobs(Ledger):
         for key, publish in self._published():
             job = self._jobs.get(key)
             is_over = key in dead or (job is not None and job.may_be_done)
-            if publish.id and publish.is_durable and not is_over:
+            if not publish.id or not publish.is_durable or is_over:
+                continue
+            if not self._oracle.may_be_gone(publish):
                 yield f"jobs: {key}, accepted as {publish.id}, is not done"
 
     def _wrongly_dead(self, dead: frozenset[str]) -> Iterator[str]:

@@ -3,17 +3,22 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tests.simulation.judges.leases import Leases
 from tests.simulation.network import End
 from tests.simulation.process import Process
+
+if TYPE_CHECKING:
+    from tests.simulation.store_site import Tail
 
 # The machine of all clients.
 CLIENTS = "clients"
 _MOST_TOLD = 10
 # With so many digits an id of a client begins, which say where its session is.
 _BUCKET = 3
+# With so many digits an id of a message ends, which say which shard has accepted it.
+_SHARD = 3
 # How long after it was settled a message may come again: if its server was killed meanwhile.
 _SETTLED_S = 3.0
 # How long after it was cut off from the store a server may hand out more, by its own clock, and how
@@ -63,6 +68,8 @@ class Heard:
     came: dict[str, list[Coming]] = field(default_factory=dict)
     # When ids were settled, and by which server: it answered behind the acknowledgement.
     settled: dict[str, tuple[Process | None, float]] = field(default_factory=dict)
+    # The keys of what the receiver had settled when it forgot all else, if a store has lost that.
+    unsure: set[str] = field(default_factory=set)
 
 
 class Oracle:
@@ -94,9 +101,12 @@ class Oracle:
         self.may_overtake: Callable[[Publish, Publish], bool] = lambda *_: False
         # Whether what this publisher publishes reaches this receiver.
         self.reaches: Callable[[str, str], bool] = lambda *_: True
-        # When the store wrote what a failover lost. Publish keys may be lost with that, but only of
-        # messages that were not accepted yet.
-        self.lost_tails: Callable[[], Sequence[tuple[float, float]]] = tuple
+        # What stores wrote, and lost. Publish keys may be lost with that, but only of messages that
+        # were not accepted yet.
+        self.lost_tails: Callable[[], Sequence[Tail]] = tuple
+        # Whether no replica has what the store has; and when servers of a shard have ended.
+        self.has_one_copy = False
+        self.ends_of: Callable[[int], Sequence[float]] = lambda _: ()
         # When links between servers may have been lost; and when servers may have lost contact with
         # each other or with clients.
         self.lost_links: list[tuple[float, float]] = []
@@ -166,6 +176,8 @@ class Oracle:
             is_known = before.server is settler or not self._is_of_an_instant(before)
             if is_late or (is_known and settler is self.home_of(receiver)):
                 heard.repeated.append((key, before.at))
+                # It must be settled once more.
+                del heard.settled[id]
         heard.came.setdefault(id, []).append(Coming(key, self.home_of(receiver), self.now()))
 
     def _is_of_an_instant(self, coming: Coming) -> bool:
@@ -204,9 +216,17 @@ class Oracle:
             heard.settled = {
                 id: one for id, one in heard.settled.items() if heard.came[id][-1].at <= one[1]
             }
+            heard.unsure |= {
+                heard.came[id][-1].key for id in heard.settled if self._is_unsure(heard, id)
+            }
             known = {*heard.settled, *but}
             kept = {key: [id for id in ids if id in known] for key, ids in heard.ids.items()}
             heard.ids = {key: ids for key, ids in kept.items() if ids}
+
+    def _is_unsure(self, heard: Heard, id: str) -> bool:
+        """Return whether the store may have lost that this was settled, so that it comes again."""
+        at = heard.settled[id][1]
+        return any(tail.begin - _STORED_S <= at <= tail.end for tail in self.lost_tails())
 
     def hears(self, receiver: str) -> None:
         """Note that a connect was answered."""
@@ -271,9 +291,10 @@ class Oracle:
                 if not self.reaches(publish.publisher, receiver):
                     continue
                 heard = self._heard.get(receiver)
+                if (heard is not None and key in heard.ids) or self.may_be_gone(publish):
+                    continue
                 # Only publishes wait for replicas: a failover may have lost the subscription.
-                is_subscribed = not self.may_have_forgotten(server, since - _STORED_S, since)
-                if (heard is None or key not in heard.ids) and is_subscribed:
+                if not self.may_have_forgotten(server, since - _STORED_S, since):
                     found.append(f"S3: {receiver} lacks {key}, accepted as {publish.id}")
         return found
 
@@ -303,15 +324,29 @@ class Oracle:
                 begin <= came_at and publish.begun_at <= end for begin, end in self.lost_links
             )
             return is_lost or self.is_in_doubt(publish)
-        return any(begin <= came_at <= end for begin, end in self.lost_tails())
+        return any(tail.begin <= came_at <= tail.end for tail in self.lost_tails())
 
     def is_in_doubt(self, publish: Publish) -> bool:
         """Return whether a failover may have lost the key before the publisher had an answer."""
         return self.may_have_lost(publish.begun_at, publish.accepted_at)
 
+    def may_be_gone(self, publish: Publish) -> bool:
+        """Return whether nobody knows an accepted message: its only store has lost it.
+
+        Its server, which had accepted it, has ended before it could tell the store again.
+        """
+        shard = int(publish.id[-_SHARD:])
+        return self.has_one_copy and any(
+            tail.shard in (None, shard)
+            and publish.begun_at <= tail.end
+            and tail.begin <= publish.accepted_at
+            and any(tail.begin <= at <= tail.back_at + _TOLD_S for at in self.ends_of(shard))
+            for tail in self.lost_tails()
+        )
+
     def may_have_lost(self, since: float, until: float) -> bool:
         """Return whether a failover lost something that was written between these times."""
-        return any(since <= end and begin <= until for begin, end in self.lost_tails())
+        return any(since <= tail.end and tail.begin <= until for tail in self.lost_tails())
 
     def may_have_forgotten(self, server: Process | None, since: float, until: float) -> bool:
         """Return whether nobody knows what a server wrote between these times.
@@ -321,8 +356,8 @@ class Oracle:
         """
         ended_at = inf if server is None else server.ended_at
         return any(
-            since <= end and begin <= until and ended_at <= end + _TOLD_S
-            for begin, end in self.lost_tails()
+            since <= tail.end and tail.begin <= until and ended_at <= tail.back_at + _TOLD_S
+            for tail in self.lost_tails()
         )
 
     def was_calm(self, since: float, until: float) -> bool:
@@ -332,18 +367,19 @@ class Oracle:
     def _disordered(self) -> list[str]:
         found = []
         for receiver, heard in self._heard.items():
-            last: dict[tuple[str, str], list[Publish]] = {}
+            # With each message, whether it must stay settled.
+            last: dict[tuple[str, str], list[tuple[Publish, bool]]] = {}
             for key in heard.ids:
                 publish = self.published[key]
                 if not publish.id:
                     # Its publisher gave it up, and so did not wait for it before the next one.
                     continue
                 others = last.setdefault((publish.publisher, publish.channel), [])
-                later = [each for each in others if publish.serial < each.serial]
-                if any(not self.may_overtake(publish, each) for each in later):
+                later = [each for each in others if publish.serial < each[0].serial]
+                if any(not self.may_overtake(publish, each) for each, is_sure in later if is_sure):
                     found.append(f"S5: {receiver} got {key} behind a later one")
                 # All that a message may be behind.
-                others[:] = [*later, publish]
+                others[:] = [*later, (publish, key not in heard.unsure)]
         return found
 
 

@@ -121,6 +121,7 @@ class Play:
         site = StoreSite(world, setting.kind, self._wall)
         self._named = frozenset(named)
         self.oracle.lost_tails = site.lost_tails
+        self.oracle.has_one_copy = not setting.kind.has_replicas
         poll_s = random.choice(_POLL_S)
         count = random.choice((2, 2, 3) if has_shards else (1, 2, 2))
         is_embedded = setting.kind is Kind.EMBEDDED
@@ -134,6 +135,7 @@ class Play:
         )
         # No other server can have such a store.
         self.oracle.leases.are_needed = self.oracle.leases.are_needed and not is_embedded
+        self.oracle.ends_of = deployment.ends_of
         self._books = deployment.books
         self.bench = Bench(
             *(lambda: world.now, deployment.home_of_id, deployment.stands_by, self.oracle.leases),
@@ -186,6 +188,7 @@ class Play:
         self.schedule = schedule(
             self.stage,
             has_shards=setting.has_shards,
+            divides=setting.divides,
             among=setting.faults,
             without=setting.without,
         )

@@ -6,6 +6,7 @@ from tests.simulation.faults import restart_in_vain
 from tests.simulation.play import Setting
 from tests.simulation.schedule import possible
 from tests.simulation.small import REACHED, mark_of
+from tests.simulation.store_faults import cut_power_of_store
 from tests.simulation.store_site import Kind
 
 # Scripts that change something, and whose repeats do nothing.
@@ -16,7 +17,10 @@ _SCRIPTS_OF_SHARDS = ("append", "append_facts", "take", "follow", "trim_log")
 def required(setting: Setting) -> Iterator[str]:
     """Yield the marks."""
     faults = possible(
-        setting.kind, has_shards=setting.has_shards, is_supervised=setting.is_supervised
+        setting.kind,
+        has_shards=setting.has_shards,
+        divides=setting.divides,
+        is_supervised=setting.is_supervised,
     )
     yield from (f"fault {fault.__name__}" for fault in faults)
     for script in _SCRIPTS + (_SCRIPTS_OF_SHARDS if setting.has_shards else ()):
@@ -29,7 +33,7 @@ def required(setting: Setting) -> Iterator[str]:
         yield from ("a server fell silent", "a server spoke again")
         if not setting.has_shards:
             yield "a server was fenced off"
-    if setting.kind not in (Kind.SINGLE, Kind.EMBEDDED):
+    if setting.kind not in (Kind.SINGLE, Kind.EMBEDDED) or cut_power_of_store in faults:
         yield "a store went back"
     if setting.is_supervised:
         yield from _OF_SUPERVISORS

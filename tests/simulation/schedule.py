@@ -5,15 +5,20 @@ from dataclasses import dataclass
 from functools import partial
 
 from tests.simulation.faults import FAULTS, FAULTS_BY_NAME, FAULTS_OF_SHARDS, SUDDEN, Fault, Stage
-from tests.simulation.store_faults import FAULTS_OF_CLUSTERS, FAULTS_OF_PAIRS
+from tests.simulation.store_faults import (
+    FAULTS_OF_CLUSTERS,
+    FAULTS_OF_EMBEDDED,
+    FAULTS_OF_FILES,
+    FAULTS_OF_PAIRS,
+)
 from tests.simulation.store_site import Kind
 from tests.simulation.supervisor_faults import below_supervisors, beside_servers
 
 # What may go wrong besides what may with any store.
 _FURTHER: dict[Kind, tuple[Fault, ...]] = {
-    Kind.SINGLE: (),
-    Kind.OWN: (),
-    Kind.EMBEDDED: (),
+    Kind.SINGLE: FAULTS_OF_FILES,
+    Kind.OWN: FAULTS_OF_FILES,
+    Kind.EMBEDDED: FAULTS_OF_EMBEDDED,
     Kind.PAIR: FAULTS_OF_PAIRS,
     Kind.CLUSTER: FAULTS_OF_CLUSTERS,
 }
@@ -57,16 +62,28 @@ def _begin(stage: Stage, one: Occurrence) -> None:
     one.fault(stage, one.duration_s)
 
 
-def possible(kind: Kind, *, has_shards: bool, is_supervised: bool = False) -> Sequence[Fault]:
+def possible(
+    kind: Kind, *, has_shards: bool, divides: bool = False, is_supervised: bool = False
+) -> Sequence[Fault]:
     """Return what may go wrong with such a store."""
-    faults = (*FAULTS, *_FURTHER[kind], *(FAULTS_OF_SHARDS if has_shards else ()))
+    further = _FURTHER[kind]
+    if divides or (has_shards and kind is not Kind.OWN):
+        # So far, shards lose what their files lack only with stores of their own; and the command
+        # that divides tells no store again what that has lost.
+        further = tuple(each for each in further if each not in FAULTS_OF_FILES)
+    faults = (*FAULTS, *further, *(FAULTS_OF_SHARDS if has_shards else ()))
     if kind is Kind.EMBEDDED:
         faults = beside_servers(faults)
     return below_supervisors(faults) if is_supervised else faults
 
 
 def schedule(
-    stage: Stage, *, has_shards: bool, among: Collection[str], without: Collection[int]
+    stage: Stage,
+    *,
+    has_shards: bool,
+    divides: bool,
+    among: Collection[str],
+    without: Collection[int],
 ) -> Schedule:
     """Decide what goes wrong.
 
@@ -80,6 +97,7 @@ def schedule(
         for each in possible(
             stage.site.kind,
             has_shards=has_shards,
+            divides=divides,
             is_supervised=bool(stage.deployment.units),
         )
         if not among or each.__name__ in among

@@ -1,4 +1,4 @@
-"""What goes wrong with a store that has replicas, each for a limited time."""
+"""What goes wrong with the machines of a store, each for a limited time."""
 
 from functools import partial
 
@@ -8,6 +8,26 @@ from tests.simulation.store.node import LAG_S
 
 # How much of the time of a fault passes before a replica takes the primary's place.
 _NOTICED = 0.3
+
+
+def cut_power_of_store(stage: Stage, duration_s: float) -> None:
+    """Cut the power of the store's machine: its file lacks the last second, or a part of it.
+
+    Servers live, and tell it again what they know.
+    """
+    site, primary = stage.site, stage.store().primary
+    site.cut_power(primary, stage.random)
+    stage.world.later(duration_s, partial(site.start, primary))
+
+
+def cut_power(stage: Stage, duration_s: float) -> None:
+    """Cut the power of a machine on which a server is with its store."""
+    post = stage.machine()
+    post.pause_s = duration_s
+    primary = stage.site.store_of(stage.places.index(post)).primary
+    stage.site.cut_power(primary, stage.random)
+    post.process.kill()
+    stage.world.later(duration_s * stage.random.random(), partial(stage.site.start, primary))
 
 
 def fail_over(stage: Stage, _: float) -> None:
@@ -90,6 +110,10 @@ def move_slot(stage: Stage, duration_s: float) -> None:
     stage.site.move_slot(stage.random, duration_s)
 
 
+# Those of a store without replicas.
+FAULTS_OF_FILES: tuple[Fault, ...] = (cut_power_of_store, cut_power)
+# Those of a store beside its servers, whose machine fails with them: see `lose_machine`.
+FAULTS_OF_EMBEDDED: tuple[Fault, ...] = (cut_power_of_store,)
 FAULTS_OF_PAIRS: tuple[Fault, ...] = (
     fail_over,
     freeze_and_replace_primary,

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from math import inf
 from random import Random
 
 from holdfast.store.keys import RedisKeys
@@ -51,6 +53,19 @@ def own_store(shard: int) -> str:
     return f"store-of-{shard}"
 
 
+@dataclass(slots=True)
+class Tail:
+    """What a server of the store has lost, by the true time."""
+
+    # When it wrote that.
+    begin: float
+    end: float
+    # The shard whose store it was; None if it was that of several.
+    shard: int | None
+    # When servers could tell the store again what they know.
+    back_at: float
+
+
 class StoreSite:
     """The servers of the store, each on a machine of its own.
 
@@ -69,6 +84,8 @@ class StoreSite:
         self._hosts: dict[Node, Host] = {}
         # Since when former primaries wrote what no other server has.
         self._tails: list[tuple[float, Node]] = []
+        # What servers have lost with their machines.
+        self._cut: dict[Node, list[Tail]] = {}
         if kind is Kind.CLUSTER:
             self.cluster = Cluster(
                 clock, world.later, [[(f"store{n}{m}", _PORT) for m in "ab"] for n in range(3)]
@@ -105,8 +122,8 @@ class StoreSite:
                 node.is_running = False
             else:
                 host.start()
+            node.settings.set("appendonly", "yes")
             if self.kind.has_replicas:
-                node.settings.set("appendonly", "yes")
                 node.settings.set("appendfsync", "always")
 
     @property
@@ -125,6 +142,10 @@ class StoreSite:
     def first(self) -> Group:
         """The servers that have the data of the first shard."""
         return self._group if self.cluster is None else self.cluster.group_of(_META)
+
+    def store_of(self, shard: int) -> Group:
+        """Return the servers that have the data of a shard."""
+        return self._own[shard] if self.kind in _OWN and self.shards > 1 else self.first
 
     def own_node(self, shard: int) -> Node:
         """Return the server of the store that one shard has for itself."""
@@ -145,10 +166,12 @@ class StoreSite:
         shard = _SHARD.match(key) if self.kind in _OWN else None
         return (self._group if shard is None else self._own[int(shard[1])]).primary.keyspace
 
-    def lost_tails(self) -> list[tuple[float, float]]:
-        """Return when servers wrote what a failover lost, in true time."""
+    def lost_tails(self) -> list[Tail]:
+        """Return what servers wrote that a failover or a loss of power lost."""
         true_s = self._world.now - self._clock()
-        return [(begin + true_s, former.followed_at + true_s) for begin, former in self._tails]
+        ends = [(begin + true_s, former.followed_at + true_s) for begin, former in self._tails]
+        replaced = [Tail(begin, end, None, end) for begin, end in ends]
+        return [*replaced, *(tail for tails in self._cut.values() for tail in tails)]
 
     def host_of(self, node: Node) -> Host:
         return self._hosts[node]
@@ -160,14 +183,38 @@ class StoreSite:
         node.crash()
         self.host_of(node).stop()
 
+    def cut_power(self, node: Node, random: Random) -> None:
+        """End a server with its machine: it loses some of what its file does not have yet."""
+        if node.is_running:
+            self.end(node)
+        history = node.history
+        position = random.randint(node.replication.synced, history.end)
+        begin = history.time_behind(position)
+        if begin < inf:
+            true_s, now = self._world.now - self._clock(), self._world.now
+            tails = self._cut.setdefault(node, [])
+            tails.append(Tail(begin + true_s, max(now, begin + true_s), self._shard_of(node), inf))
+            node.go_back(position)
+
+    def _shard_of(self, node: Node) -> int | None:
+        """Return the only shard that has this server of the store."""
+        own = [group.primary for group in self._own] if self.kind in _OWN else []
+        return own.index(node) if node in own else None
+
     def start(self, node: Node) -> None:
-        """Start a server that has ended; it has all that it had."""
+        """Start a server that has ended; it has all that its file has."""
         if self.kind is Kind.EMBEDDED:
             # Its own server does.
             return
         node.crashes_in = None
         if not node.is_running:
             node.start(node.history.end)
+        self.began(node)
+
+    def began(self, node: Node) -> None:
+        """Let clients come to a server that has begun."""
+        for tail in self._cut.get(node, ()):
+            tail.back_at = min(tail.back_at, self._world.now)
         self.host_of(node).start()
 
     def fail_over(self, group: Group, random: Random) -> None:

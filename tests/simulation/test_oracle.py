@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.simulation.oracle import Oracle
+from tests.simulation.store_site import Tail
 
 FORMER: Any = object()
 LATER: Any = object()
@@ -14,7 +15,8 @@ class Scene:
     """A receiver, and one message that comes to it."""
 
     def __init__(self) -> None:
-        self.now, self.home = 1.0, FORMER
+        self.now: float = 1.0
+        self.home: Any = FORMER
         self.oracle = Oracle(lambda: self.now, ["joe"])
         self.oracle.home_of = lambda _: self.home
         self.oracle.publishes("a", "ann", 1, "/a", is_durable=True, is_repeated=True)
@@ -130,3 +132,54 @@ def test_what_comes_behind_a_later_one_is_out_of_order() -> None:
     scene.oracle.received("joe", "b", "8", is_named=True)
     scene.come()
     assert scene.disorder() == ["S5: joe got a behind a later one"]
+
+
+@pytest.mark.parametrize(
+    ("ended_at", "shard", "has_one_copy", "may_be_gone"),
+    [
+        # Its server ended before it could tell the store again.
+        (1.5, 7, True, True),
+        (1.5, None, True, True),
+        # It lived, so it knew the message; it had told it long ago; it ended before.
+        (None, 7, True, False),
+        (60.0, 7, True, False),
+        (0.2, 7, True, False),
+        # Another store lost something, or a replica had it.
+        (1.5, 2, True, False),
+        (1.5, 7, False, False),
+    ],
+)
+def test_an_accepted_message_is_gone_only_with_its_store_and_its_server(
+    *, ended_at: float | None, shard: int | None, has_one_copy: bool, may_be_gone: bool
+) -> None:
+    scene = Scene()
+    scene.home = None
+    scene.oracle.subscribed("joe", "/a")
+    scene.come()
+    scene.now = 1.1
+    scene.oracle.publishes("b", "ann", 2, "/a", is_durable=True, is_repeated=True)
+    scene.oracle.accepted("b", "1-1000007")
+    scene.oracle.has_one_copy = has_one_copy
+    scene.oracle.lost_tails = lambda: [Tail(1.05, 1.2, shard, 2.0)]
+    ends = {} if ended_at is None else {7: [ended_at]}
+    scene.oracle.ends_of = lambda shard: ends.get(shard, [])
+    assert bool(scene.lacks()) is not may_be_gone
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_what_comes_behind_what_a_store_may_have_forgotten_as_settled_is_in_order(
+    *, is_lost: bool
+) -> None:
+    scene = Scene()
+    scene.oracle.publishes("b", "ann", 2, "/a", is_durable=True, is_repeated=True)
+    scene.oracle.accepted("b", "8")
+    for key, id in (("a", "7"), ("b", "8")):
+        scene.oracle.received("joe", key, id, is_named=True)
+        scene.oracle.settled("joe", [id])
+    scene.now, scene.home = 4.0, LATER
+    if is_lost:
+        scene.oracle.lost_tails = lambda: [Tail(0.5, 1.5, None, 2.0)]
+    scene.come()
+    scene.oracle.forgets("joe", but=())
+    scene.come()
+    assert scene.disorder() == ([] if is_lost else ["S5: joe got a behind a later one"])

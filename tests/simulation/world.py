@@ -119,6 +119,11 @@ class World:
         self.processes.append(process)
         self.note(process.name, "started")
 
+    def ends(self) -> list[tuple[str, float]]:
+        """Return the names of all processes that have ended, and when they did."""
+        every = [*self._ended, *self.processes]
+        return [(each.name, each.ended_at) for each in every if each.life is Life.ENDED]
+
     def later(self, delay_s: float, then: Callable[[], None]) -> None:
         """Call this at a later true time."""
         self._count += 1

@@ -27,6 +27,7 @@ KILLS = frozenset(
         *("kill_server", "kill_server_in_call", "crash_server_often", "restart_in_vain"),
         *("cut_off_primary_and_kill_server", "division"),
         *("restart_and_kill", "lose_machine"),
+        "cut_power",
     )
 )
 # Errors that say what a client did, which others judge, by their texts.

@@ -9,6 +9,8 @@ from tests.simulation.schedule import Schedule
 _AWAY: Final = {
     "freeze_store": 3.0,
     "end_store": 3.0,
+    "cut_power_of_store": 3.0,
+    "cut_power": 3.0,
     "crash_store_soon": 3.0,
     "part_from_store": 3.0,
     "fill_store": 3.0,
