@@ -9,7 +9,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -203,7 +203,9 @@ async def _serve_in(
     """Serve in a place until somebody says otherwise. Raises `Dismissed` if it never served."""
     token = (found.data / OPERATOR_FILE).absolute()
     is_first_start = not token.exists()
-    async with running(found, supervisor, placement) as server:
+    async with AsyncExitStack() as stack:
+        with supervisor.starting():
+            server = await stack.enter_async_context(running(found, supervisor, placement))
         welcome = partial(_welcome, found, server.url, token if is_first_start else None)
         supervisor.welcome = welcome
         limits = {name: getattr(found, name) / 1000 for name in _OF_SUPERVISOR}

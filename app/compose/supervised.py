@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import os
-from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Protocol, cast
 
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.succession import CannotGoOn, CannotLeave
@@ -22,13 +22,14 @@ from holdfast.supervisor.control import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 log = logging.getLogger(__name__)
 
 # How often the supervisor hears that this process lives.
 _BEAT_S = 2.0
-_ABANDONED = "the supervisor has ended: the server stops"
+_NO_SUPERVISOR = "the supervisor has ended"
+_ABANDONED = f"{_NO_SUPERVISOR}: the server stops"
 
 
 class HandingOver(Protocol):
@@ -83,6 +84,8 @@ class Supervised:
         # Tells people that all of them serve.
         self.welcome: Callable[[], None] = _say_nothing
         self._beat: asyncio.TimerHandle | None = None
+        # Ends a start that is under way.
+        self._abandon: Callable[[], object] = _say_nothing
 
     async def begin(self) -> None:
         """Learn what this server inherits. Raises `CannotStart`."""
@@ -115,8 +118,28 @@ class Supervised:
         parcel = await self._heard.get()
         if parcel is None:
             self._heard.put_nowait(None)
-            raise PeerGone("the supervisor has ended")
+            raise PeerGone(_NO_SUPERVISOR)
         return parcel
+
+    @contextmanager
+    def starting(self) -> "Iterator[None]":
+        """End what starts with the supervisor: it may wait for a store that nobody starts again.
+
+        Raises `CannotStart`.
+        """
+        task = cast("asyncio.Task[object]", asyncio.current_task())
+        if self._is_abandoned.is_set():
+            raise CannotStart(_NO_SUPERVISOR)
+        self._abandon = task.cancel
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not self._is_abandoned.is_set():
+                raise
+            task.uncancel()
+            raise CannotStart(_NO_SUPERVISOR) from None
+        finally:
+            self._abandon = _say_nothing
 
     async def ended(self) -> None:
         """Wait for the end of the supervisor."""
@@ -174,10 +197,13 @@ class Supervised:
         await self._answered()
 
     async def dismissed(self) -> None:
+        # It says by itself that it was abandoned.
+        self._abandon, abandon = _say_nothing, self._abandon
         ends = [asyncio.create_task(each.wait()) for each in (self._stopped, self._is_abandoned)]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._abandon = abandon
             for each in ends:
                 each.cancel()
         if self._is_abandoned.is_set():
@@ -219,6 +245,7 @@ class Supervised:
             self._loop.remove_reader(self._channel.fileno())
             self._is_abandoned.set()
             self._heard.put_nowait(None)
+            self._abandon()
 
     def _say_alive(self) -> None:
         self._beat = self._loop.call_later(_BEAT_S, self._say_alive)
