@@ -161,12 +161,15 @@ class Supervised:
 
         Raises `CannotStart`.
         """
+        self._say_kept(Say.READY, url=url, **limits)
+        self.close_kept()
+
+    def _say_kept(self, what: Say, **about: object) -> None:
+        """Tell the supervisor, with what later servers inherit. Raises `CannotStart`."""
         if len(self._kept) >= MOST_DESCRIPTORS:
             # A successor gets one more.
             raise CannotStart(f"host: {len(self._kept)} sockets are more than can be handed over")
-        about = {"url": url, **limits, "names": [*self._kept]}
-        self.say(Say.READY, *self._kept.values(), **about)
-        self.close_kept()
+        self.say(what, *self._kept.values(), names=[*self._kept], **about)
 
     def close_kept(self) -> None:
         while self._kept:
@@ -186,14 +189,12 @@ class Supervised:
         self.descriptors = {}
 
     def listening(self, workers: int, links: str) -> None:
-        about = {"workers": workers, "links": links, "names": [*self._kept]}
-        self.say(Say.LISTENING, *self._kept.values(), **about)
+        self._say_kept(Say.LISTENING, workers=workers, links=links)
 
     async def waiting(self, workers: int, links: str) -> None:
         if not self._may_wait:
             return
-        about = {"workers": workers, "links": links, "names": [*self._kept]}
-        self.say(Say.WAITING, *self._kept.values(), **about)
+        self._say_kept(Say.WAITING, workers=workers, links=links)
         await self._answered()
 
     async def dismissed(self) -> None:

@@ -154,4 +154,6 @@ async def test_a_server_keeps_no_more_sockets_than_a_successor_can_get() -> None
             server.keep(f"main.{place}", 0)
         with pytest.raises(CannotStart, match="more than can be handed over"):
             server.ready(url="http://here", limits={"restart_timeout": 60.0})
+        with pytest.raises(CannotStart, match="more than can be handed over"):
+            server.listening(3, "links")
         server.close_kept()
