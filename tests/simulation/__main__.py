@@ -131,7 +131,10 @@ def _play_all(given: argparse.Namespace) -> int:
     )
     if given.marks or given.minutes is not None:
         print(*report.lines(), sep="\n")
-    is_free = not given.faults and not given.groups
+    is_free = not given.faults and not given.groups and given.broken is None
+    if is_free and report.asleep:
+        print("judges that excuse too much:", *report.asleep)
+        return 1
     if given.minutes is not None and is_free and report.missing:
         print("never reached:", *report.missing, sep="\n  ")
         return 1

@@ -1,8 +1,10 @@
 """What happened in simulated worlds: marks that a long run must have reached."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from math import sqrt
+from statistics import fmean
 
 from holdfast.store import lease_keeper, log_scripts, scripts
 from holdfast.store.keys import RedisKeys
@@ -10,6 +12,9 @@ from holdfast.store.script import Script
 from tests.simulation.store.command import Words
 from tests.simulation.store.replies import Failure, Reply
 
+# A judge excuses a third of what it sees at most: as a mean over worlds, so that a client that asks
+# again and again in one of them counts as much as others.
+_MOST_EXCUSED = 1 / 3
 # The last calls of an opening that a script has carried out, and the one that it is asked for.
 _CALL = re.compile(rb"^\S+ (\w+)-0*(\d+) ")
 _RUN = frozenset((b"EVALSHA", b"EVAL"))
@@ -111,6 +116,14 @@ def _named() -> Iterator[tuple[bytes, str]]:
 _NAMES = dict(_named())
 
 
+def _by_judge(counts: Mapping[str, int]) -> Counter[str]:
+    """Return sums by the first word of each name."""
+    found: Counter[str] = Counter()
+    for what, count in counts.items():
+        found[what.partition(" ")[0].rstrip(":")] += count
+    return found
+
+
 class Report:
     """Counts in how many worlds each mark was reached."""
 
@@ -119,6 +132,8 @@ class Report:
         self._reached: Counter[str] = Counter()
         self._judged: Counter[str] = Counter()
         self._excused: Counter[str] = Counter()
+        # Which share of what a judge looked at it has excused, in each world.
+        self._shares: dict[str, list[float]] = defaultdict(list)
 
     def add(self, marks: Iterable[str]) -> None:
         """Count the marks of a world."""
@@ -128,6 +143,18 @@ class Report:
         """Count what judges have looked at in a world, and what they have excused."""
         self._judged.update(judged)
         self._excused.update(excused)
+        seen, forgiven = _by_judge(judged), _by_judge(excused)
+        for judge, count in seen.items():
+            self._shares[judge].append(forgiven[judge] / count if count else 0.0)
+
+    @property
+    def asleep(self) -> list[str]:
+        """The judges that have excused too much of what they saw: by chance, few worlds may."""
+        return sorted(
+            judge
+            for judge, shares in self._shares.items()
+            if fmean(shares) > _MOST_EXCUSED + 1 / sqrt(len(shares))
+        )
 
     @property
     def missing(self) -> list[str]:
@@ -143,3 +170,5 @@ class Report:
         for kind, counts in (("judged", self._judged), ("excused", self._excused)):
             for what, count in sorted(counts.items()):
                 yield f"{count:6}  {kind} {what}"
+        for judge, shares in sorted(self._shares.items()):
+            yield f"{fmean(shares):6.1%}  of what the judge of each {judge} saw is excused"

@@ -19,13 +19,12 @@ from holdfast.store.connection import StoreUnavailable
 from tests.simulation.cast import ALL_RULES
 from tests.simulation.deployment import Deployment
 from tests.simulation.faults import Stage
+from tests.simulation.judges.excuses import DIVISION
 from tests.simulation.network import End
 from tests.simulation.process import Life, Process
 from tests.simulation.server import Post
 from tests.simulation.store.node import LAG_S
 
-# What excuses that servers are away, and have other sessions afterwards.
-DIVISION = "division"
 # The machine of the operator.
 _OPERATOR = "operator"
 # How many shards there may be, and how often the deployment is divided.

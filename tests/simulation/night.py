@@ -169,6 +169,7 @@ def _sum_up(results: Sequence[Result], *, is_complete: bool) -> int:
     wrong = [each for each in results if each.get("violations") or not each.get("found", True)]
     whole = Report(())
     missing: list[str] = []
+    asleep: list[str] = []
     by_mode: dict[str, list[Result]] = defaultdict(list)
     for each in results:
         if "mode" in each:
@@ -179,6 +180,7 @@ def _sum_up(results: Sequence[Result], *, is_complete: bool) -> int:
             for one in (report, whole):
                 one.add(each["marks"])
                 one.count(each["judged"], each["excused"])
+        asleep += [f"{words or 'one server'}: {judge}" for judge in report.asleep]
         missing += [f"{words or 'one server'}: {mark}" for mark in report.missing]
         cpu_s = sum(each["cpu_s"] for each in its)
         broken = [each["seed"] for each in its if each["violations"]]
@@ -188,11 +190,13 @@ def _sum_up(results: Sequence[Result], *, is_complete: bool) -> int:
     slowest = max((each["cpu_s"] for each in builds), default=0.0)
     print(f"{found} of {len(builds)} broken builds were found, the last one within {slowest} s")
     print(*whole.lines(), sep="\n")
+    if asleep := asleep + whole.asleep:
+        print("judges that excuse too much:", *asleep, sep="\n  ")
     if is_complete and missing:
         print("never reached:", *missing, sep="\n  ")
     print("complete" if is_complete else "stopped: run it again to go on")
     print("broken:", *(_named(each) for each in wrong) if wrong else ("none",))
-    return int(bool(wrong or (is_complete and missing)))
+    return int(bool(wrong or asleep or (is_complete and missing)))
 
 
 def _named(result: Result) -> str:

@@ -7,25 +7,19 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-from tests.simulation.judges.excuses import Excuses
+from tests.simulation.judges.excuses import DIVISION, HARMLESS, Excuses
 from tests.simulation.process import Process
 from tests.simulation.session import DISCONNECT, HANDSHAKE, SUBSCRIBE, Attempt
 from tests.simulation.talker import Denied, Lost, Message
 
-# Faults that cost no client an answer; and those of them that do not cost it its connection either.
-# Simulated servers do not inherit connections from those that they replace.
-HARMLESS = frozenset(
-    (
-        *("restart", "set_clock", "ask_for_restart", "ask_by_signal"),
-        *("restart_with_bad_settings", "restart_with_bad_code"),
-    )
-)
+# Faults that do not even cost a client its connection. Simulated servers without a supervisor
+# inherit no connections from those that they replace.
 _KEEP_CONNECTIONS = HARMLESS - {"restart"}
 # Those that end sessions without a name, if no other server takes the place of one that lives.
 KILLS = frozenset(
     (
         *("kill_server", "kill_server_in_call", "crash_server_often", "restart_in_vain"),
-        *("cut_off_primary_and_kill_server", "division"),
+        *("cut_off_primary_and_kill_server", DIVISION),
         *("restart_and_kill", "lose_machine"),
         "cut_power",
     )
@@ -123,8 +117,9 @@ class Answers:
         # When clients asked for a session with a name.
         self._claims: dict[str, list[float]] = defaultdict(list)
         self._failures: list[_Failure] = []
-        # How often clients asked for anything.
+        # How often clients asked for anything, and how many answers were as they should be.
         self.attempts = 0
+        self._successes = 0
 
     def begins(self, attempt: Attempt) -> None:
         """Note that a client is about to ask for something."""
@@ -139,6 +134,7 @@ class Answers:
 
     def answered(self, attempt: Attempt, reply: Message) -> None:
         """Note that it was done."""
+        self._successes += 1
         now = self.now()
         if attempt.due:
             self._failures.append(_Failure(attempt, now, _TAKEN, is_of_standby=False))
@@ -171,6 +167,7 @@ class Answers:
         return [*self._wrong(excuses)]
 
     def _wrong(self, excuses: Excuses) -> Iterator[str]:
+        excuses.judges("answer", self._successes)
         for failure in self._failures:
             excuses.judges("answer")
             if not self._may_be(failure, excuses):

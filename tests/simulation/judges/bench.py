@@ -111,7 +111,7 @@ class Bench:
         served.own = servers[0].world.coverage.own_messages if servers else 0
         # A server that waited for the end of another one has not counted everything.
         count = len(servers) if self.answers.has_shards else int(had_one_speaker)
-        excuses.judged["reply for its lease"] += self.leases.judged
+        excuses.judges("reply for its lease", self.leases.judged)
         return [
             *self.complaints.violations(excuses),
             *self.answers.violations(excuses),

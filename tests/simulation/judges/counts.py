@@ -5,22 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tests.simulation.judges.excuses import Excuses
+from tests.simulation.judges.excuses import HARMLESS, LOSE_TAILS, Excuses
 from tests.simulation.process import Process
 
 _SAMPLE = re.compile(r"^(\w+?)(?:_total)?(?:\{(.*)\})? (\S+)$")
-# Faults that leave the log of a shard as it was, for all who read it.
-HARMLESS = frozenset(("restart", "set_clock", "the start"))
-
-# Those by which a store may lose its last changes, or a deployment is written anew.
-LOSE_TAILS = frozenset(
-    (
-        *("fail_over", "freeze_and_replace_primary", "cut_off_and_replace_primary"),
-        *("end_and_replace_primary", "cut_off_primary_and_kill_server"),
-        *("cut_off_server_with_primary", "fill_disk_and_cut_off_server_with_primary", "division"),
-    )
-)
-
 Page = Mapping[tuple[str, str], float]
 
 
@@ -132,7 +120,7 @@ class Counts:
             )
 
     def _is_excused(self, now: float) -> bool:
-        return self._excuses.excuse("log of a shard", 0.0, now, harmless=HARMLESS)
+        return self._excuses.excuse("log of a shard", 0.0, now, harmless=HARMLESS | {"the start"})
 
     def _sum(self, place: int, name: str) -> float:
         return sum(value for (its, _), value in self._pages[place].items() if its == name)

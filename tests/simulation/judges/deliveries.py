@@ -7,11 +7,9 @@ at all others, which may be lost with a server or a connection, and at the time 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from tests.simulation.judges.excuses import Excuses
+from tests.simulation.judges.excuses import HARMLESS, Excuses
 from tests.simulation.oracle import Publish
 
-# Faults through which nothing is lost; and those of them that delay nothing either.
-HARMLESS = frozenset(("restart", "set_clock"))
 # A store that is full takes nothing, and messages that are not stored need none.
 _LOSE_NOTHING = HARMLESS | {"fill_store"}
 _DELAY_NOTHING = frozenset(("set_clock",))

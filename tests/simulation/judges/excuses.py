@@ -3,10 +3,29 @@
 from collections import Counter
 from collections.abc import Collection
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+# Faults through which nothing is lost, refused or forgotten: servers that are replaced, or go on
+# if that fails, and a wall clock that nobody goes by.
+HARMLESS: Final = frozenset(
+    (
+        *("restart", "ask_for_restart", "ask_by_signal"),
+        *("restart_with_bad_settings", "restart_with_bad_code", "set_clock"),
+    )
+)
+# What excuses that servers are away while their deployment is written anew, and have other sessions
+# afterwards.
+DIVISION: Final = "division"
+# Faults by which a store may lose its last changes, or a deployment is written anew.
+LOSE_TAILS: Final = frozenset(
+    (
+        *("fail_over", "freeze_and_replace_primary", "cut_off_and_replace_primary"),
+        *("end_and_replace_primary", "cut_off_primary_and_kill_server", DIVISION),
+        *("cut_off_server_with_primary", "fill_disk_and_cut_off_server_with_primary"),
+    )
+)
 # How long after a fault its effects may still show.
-HEALS_S = 15.0
+HEALS_S: Final = 15.0
 
 
 class Trouble(NamedTuple):
@@ -38,9 +57,9 @@ class Excuses:
             for each in self._troubles
         ]
 
-    def judges(self, what: str) -> None:
-        """Count something that a judge looks at."""
-        self.judged[what] += 1
+    def judges(self, what: str, count: int = 1) -> None:
+        """Count something that a judge looks at. The first word of its name says which judge."""
+        self.judged[what] += count
 
     def count(self, what: str, reason: str) -> None:
         """Count something that is excused for this reason."""

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tests.simulation.judges.excuses import Excuses
+from tests.simulation.judges.excuses import HARMLESS, Excuses
 from tests.simulation.session import HANDSHAKE, Attempt
 from tests.simulation.talker import Message
 
-# Faults that cost no client its name.
-HARMLESS = frozenset(("restart", "set_clock", "the start"))
+# Whoever is served has begun.
+_HARMLESS = HARMLESS | {"the start"}
 # For so long the store may not know yet who has a name.
 _STORED_S = 1.0
 
@@ -68,11 +68,14 @@ class Names:
     def violations(self, excuses: Excuses) -> list[str]:
         """Return the names that two clients had."""
         for claims in self._claims.values():
-            excuses.judged["name"] += len(claims)
+            excuses.judges("name", len(claims))
         return [
             f"S7: {each.client_id} was served as {each.name} at {each.at:.3f}, behind {each.rival}"
             for each in self._twos
             if not excuses.excuse(
-                "name", each.rival_since, each.rival_since + _STORED_S, harmless=HARMLESS
+                "name",
+                each.rival_since,
+                each.rival_since + _STORED_S,
+                harmless=_HARMLESS,
             )
         ]

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from tests.simulation.books import Letter
-from tests.simulation.judges.answers import HARMLESS
-from tests.simulation.judges.excuses import Excuses
+from tests.simulation.judges.excuses import HARMLESS, Excuses
 from tests.simulation.oracle import Publish
 from tests.simulation.refusing import CHANNEL, TOLD
 from tests.simulation.talker import Message

@@ -1,5 +1,7 @@
 """Which messages are lost or late."""
 
+import pytest
+
 from tests.simulation.judges.deliveries import Deliveries
 from tests.simulation.judges.excuses import Excuses
 from tests.simulation.oracle import Publish
@@ -48,10 +50,11 @@ def test_the_oracle_judges_durable_messages_for_sessions_with_names() -> None:
     assert len(scene.faults(frozenset(("joe",)))) == 1
 
 
-def test_a_restart_excuses_no_loss_and_a_killed_server_does() -> None:
+@pytest.mark.parametrize("fault", ["restart", "ask_for_restart", "restart_with_bad_code"])
+def test_a_restart_excuses_no_loss_and_a_killed_server_does(fault: str) -> None:
     scene = Scene()
     scene.hears(30.0)
-    scene.excuses.add("restart", 19.0, 1.0)
+    scene.excuses.add(fault, 19.0, 1.0)
     assert len(scene.faults()) == 1
     scene.excuses.add("kill_server", 19.0, 1.0)
     assert scene.faults() == []
