@@ -67,16 +67,19 @@ class Jobs(Ledger):
         for hand in hands:
             self._jobs[hand.key].held.pop(worker, None)
 
-    def settled(self, worker: str, hand: Hand, *, is_clear: bool) -> None:
+    def says(self, worker: str, hands: Sequence[Hand]) -> None:
+        # The server may hold the reply until the world ends.
+        for hand in hands:
+            job = self._jobs[hand.key]
+            job.may_be_done |= hand.verdict is None
+            job.may_be_refused |= hand.verdict not in (None, LATER)
+
+    def settled(self, worker: str, hand: Hand) -> None:
         now, job = self._oracle.now(), self._jobs[hand.key]
         if hand.verdict is None:
-            job.may_be_done = True
-            if is_clear:
-                job.done[worker] = hand.taken_at, now
+            job.done[worker] = hand.taken_at, now
         elif hand.verdict != LATER:
-            job.may_be_refused = True
-            if is_clear:
-                job.refused[worker] = now
+            job.refused[worker] = now
 
     def violations(self) -> list[str]:
         """Return the jobs that are lost, that wait, or that have ended in several ways."""

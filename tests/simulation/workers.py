@@ -64,8 +64,8 @@ class Ledger:
     def says(self, worker: str, hands: Sequence[Hand]) -> None:
         """Note that a worker is about to say what became of these."""
 
-    def settled(self, worker: str, hand: Hand, *, is_clear: bool) -> None:
-        """Note that the server knows what became of a message, or may know it."""
+    def settled(self, worker: str, hand: Hand) -> None:
+        """Note that the server knows what became of a message."""
 
     def released(self, worker: str, hands: Sequence[Hand]) -> None:
         """Note that others may get these from now on."""
@@ -153,8 +153,9 @@ class Worker:
         reply = await self._session.connect(**_verdicts_of(self._handed))
         if batch_of(reply) is None:
             raise Lost("no batch")
-        for hand in self._handed:
-            self._truth.settled(self._who, hand, is_clear=not self._is_in_doubt)
+        if not self._is_in_doubt:
+            for hand in self._handed:
+                self._truth.settled(self._who, hand)
         self._handed, self._is_in_doubt = self._fresh, False
 
     async def _work(self) -> None:
@@ -199,8 +200,6 @@ class Worker:
     def _doubt(self) -> None:
         """Note that the server may know what was said of messages, and that some do not count."""
         self._truth.released(self._who, [*self._handed, *self._fresh])
-        for hand in self._handed:
-            self._truth.settled(self._who, hand, is_clear=False)
         self._is_in_doubt = True
 
     def _release(self) -> None:

@@ -149,8 +149,8 @@ class Refusals(Ledger):
                 # It may be said again, if nobody has answered.
                 its.waits_for[hand.key] = case.due.setdefault(hand.seq, due)
 
-    def settled(self, worker: str, hand: Hand, *, is_clear: bool) -> None:
-        if is_clear and hand.verdict != LATER:
+    def settled(self, worker: str, hand: Hand) -> None:
+        if hand.verdict != LATER:
             self._receivers[worker].cases[hand.key].sure.setdefault(hand.verdict, self._now())
 
     def is_away(self, worker: str) -> None:

@@ -35,7 +35,7 @@ class Scene:
     def says(self, verdict: str | None, *, delay_ms: int = 0) -> None:
         hand = Hand("m", int(self.now), self.now, verdict, delay_ms)
         self.judge.says("joe", [hand])
-        self.judge.settled("joe", hand, is_clear=True)
+        self.judge.settled("joe", hand)
 
     def dies(self, code: str = DEAD) -> None:
         self.letters.append(Letter("joe", "m", CHANNEL, code))
