@@ -203,7 +203,7 @@ class Refusals(Ledger):
             *self._misjudged(self._early, excuses, "retry that is early", _KEEP_CLOCKS),
             *self._misjudged(self._late, excuses, "retry that is late", frozenset({"set_clock"})),
             *self._wrong_letters(excuses),
-            *self._unburied(excuses),
+            *self._unburied(published, excuses),
             *self._returned(excuses),
             *(self._outlived(published, excuses) if have_one_clock else ()),
         ]
@@ -249,7 +249,7 @@ class Refusals(Ledger):
                 yield f"refusals: {letter.key} is dead for {letter.receiver} twice"
             seen.add(place)
 
-    def _unburied(self, excuses: Excuses) -> Iterator[str]:
+    def _unburied(self, published: Mapping[str, Publish], excuses: Excuses) -> Iterator[str]:
         """Say which refusals have no letter, and which messages came again in spite of one."""
         dead = {(each.receiver, each.key) for each in self._letters()}
         for name, key, case in self._all_cases():
@@ -261,7 +261,13 @@ class Refusals(Ledger):
                 again = [each for each in case.taken if each > at]
                 if self._may_have_lost(min(case.taken), self._now()):
                     continue
-                if not again and (name, key) not in dead:
+                is_lost = not again and (name, key) not in dead
+                if is_lost and published[key].lifetime_s < inf:
+                    # The next server may find it over before it hears of the refusal.
+                    is_lost = not excuses.excuse(
+                        "refusal of what is over", min(case.taken), at, harmless=HARMLESS
+                    )
+                if is_lost:
                     yield f"refusals: {name} has refused {key} at {at:.3f}, and it is not dead"
                 if again and (name, key) in dead and len(case.refused) == 1:
                     yield f"refusals: {name} got {key} at {again[0]:.3f}, which is dead"

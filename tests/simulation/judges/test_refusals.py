@@ -129,6 +129,14 @@ def test_a_dead_message_comes_again_only_if_a_killed_server_had_not_heard_of_its
         assert len(scene.wrong()) == (not is_refused_again)
 
 
+def test_a_refusal_leaves_no_letter_if_a_killed_server_finds_the_message_over() -> None:
+    scene = Scene(lifetime_s=1.0)
+    scene.says(DEAD)
+    assert any("it is not dead" in each for each in scene.wrong())
+    scene.excuses.add("kill_server", 9.5, 1.0)
+    assert scene.wrong() == []
+
+
 def test_nobody_gets_what_is_over() -> None:
     scene = Scene(lifetime_s=1.0)
     scene.gets(20.0, "n")
