@@ -145,9 +145,10 @@ class DirectArrivals:
             with suppress(PlaceUnreadable):
                 found[channel] = place_of(text)
         early = [
-            each
-            for each, place in found.items()
-            if self._is_given_up(place) and not self._is_read(place)
+            channel
+            for channel, place in found.items()
+            # What waits is counted when it is shown.
+            if channel not in self._held and self._is_given_up(place) and not self._is_read(place)
         ]
         for channel in early:
             # Durable sessions get these at once, too.
@@ -191,27 +192,27 @@ class DirectArrivals:
             way.cut()
 
     def show_held(self) -> None:
-        """Show what has waited for the log, as far as that is read."""
+        """Show what has waited for the log, as far as that is read or given up."""
         for channel in [*self._held]:
-            held = self._held[channel]
-            while held and self._is_read(held[0].place):
-                first = self._take_first(channel)
-                places = _NOWHERE if first.place is None else {channel: first.place}
-                self._show(first.entry, places)
+            held, is_early = self._held[channel], False
+            while held and (self._is_read(held[0].place) or self._is_given_up(held[0].place)):
+                entry, place, _ = self._take_first(channel)
+                if place is not None:
+                    is_early = not self._is_read(place)
+                if is_early:
+                    self._arrivals.early.count(Cause.SENDER_STORE, 1)
+                self._show(entry, _NOWHERE if is_early or place is None else {channel: place})
 
     def _give_up(self) -> None:
         """Show what has waited for too long, and what has waited for the same."""
         while self._held:
-            for channel in sorted(self._held, key=lambda each: self._held[each][0].since):
-                first = self._held[channel][0]
-                if self._bytes <= MOST_BYTES and self._core_clock() - first.since < WAIT_S:
-                    return
-                if not self._is_given_up(first.place):
-                    # What follows does not wait for the same once more.
-                    self._given_up = first.place or NOWHERE
-                while channel in self._held and self._is_given_up(self._held[channel][0].place):
-                    self._arrivals.early.count(Cause.SENDER_STORE, 1)
-                    self._show(self._take_first(channel).entry, _NOWHERE)
+            first = min((each[0] for each in self._held.values()), key=lambda each: each.since)
+            if self._bytes <= MOST_BYTES and self._core_clock() - first.since < WAIT_S:
+                return
+            if not self._is_given_up(first.place):
+                # What follows does not wait for the same once more.
+                self._given_up = first.place or NOWHERE
+            self.show_held()
 
     def _is_given_up(self, place: Place | None) -> bool:
         return place is None or has_reached(self._given_up, place)

@@ -115,6 +115,21 @@ def test_they_wait_for_a_place_in_the_log() -> None:
     assert world.shows() == [1, 2]
 
 
+def test_what_waits_for_the_same_place_on_another_channel_is_shown_and_counted_once() -> None:
+    world = World()
+    world.comes(1, str(PLACE))
+    world.now = 3.0
+    world.comes(2, str(PLACE), channel="/b")
+    world.now = 5.0
+    world.direct.go_on()
+    assert world.shows() == [1, 2]
+    world.comes(3, str(PLACE), channel="/b")
+    world.now = 9.0
+    world.direct.go_on()
+    assert world.shows() == [1, 2, 3]
+    assert world.arrivals.early.counts == {Cause.SENDER_STORE: 3}
+
+
 def test_they_wait_until_the_log_is_read_at_all() -> None:
     world = World()
     world.direct.reader = None
@@ -185,7 +200,8 @@ def test_few_bytes_wait() -> None:
     world = World()
     for n in (1, 2):
         entry = Entry(MESSAGE, f"/{n}", n, "ann", 0, bytes(5_000_000))
-        world.direct.came(LINK, n, write([entry], behind={f"/{n}": str(PLACE)}))
+        place = PLACE._replace(n=PLACE.n + n)
+        world.direct.came(LINK, n, write([entry], behind={f"/{n}": str(place)}))
     world.direct.go_on()
     assert world.shows() == [1]
     assert world.arrivals.early.counts == {Cause.SENDER_STORE: 1}
