@@ -105,7 +105,9 @@ class Erasures:
         periods = self._periods[follower]
         if periods and periods[-1].ended_at == inf:
             periods[-1].heard.add(key)
-        elif not (periods and self._was_meanwhile(periods[-1])):
+        elif not periods or not (
+            self._was_meanwhile(periods[-1]) or self._is_of_then(key, periods[-1])
+        ):
             self._wrong.append(f"topics: {follower} got {key} without a subscription")
 
     def _was_meanwhile(self, period: _Period) -> bool:
@@ -116,6 +118,13 @@ class Erasures:
         return any(
             each.sent_at < period.since and period.asked_at < each.over_at + _TOLD_LATE_S
             for each in self._erasures_of(CHANNEL)
+        )
+
+    def _is_of_then(self, key: str, period: _Period) -> bool:
+        """Return whether a message was published while the topic was erased."""
+        publish = self._oracle.published[key]
+        return publish.begun_at < period.ended_at and any(
+            each.sent_at < publish.accepted_at for each in self._erasures_of(CHANNEL)
         )
 
     def ended(self, follower: str) -> None:
