@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -188,8 +188,8 @@ class RunningServer:
         self.listener.stop_accepting()
         self.heads.end_connections()
         # Pending data leaves first; then connections are closed without waiting.
-        await _within(timeout_s / 2, self._let_go())
-        await _within(timeout_s / 2, self._close())
+        await _within(timeout_s / 2, self._let_go)
+        await _within(timeout_s / 2, self._close)
         if not self.storage.is_fenced and self.storage.store.is_available:
             await self._give_to_the_next()
 
@@ -225,10 +225,10 @@ class RunningServer:
         await self.listener.close()
 
 
-async def _within(seconds: float, closing: Coroutine[None, None, None]) -> None:
+async def _within(seconds: float, close: Callable[[], Awaitable[None]]) -> None:
     """Wait this long at most: some clients never answer, others never read."""
     try:
         async with asyncio.timeout(seconds):
-            await closing
+            await close()
     except TimeoutError:
         log.info("stopped before some clients had read everything")

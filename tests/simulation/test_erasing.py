@@ -18,7 +18,12 @@ def test_only_what_is_published_during_an_erasure_may_come_behind_its_event(
     begun_at: float, accepted_at: float, is_wrong: bool
 ) -> None:
     publish = Publish("p", 1, CHANNEL, begun_at, id="1", accepted_at=accepted_at)
-    oracle: Any = SimpleNamespace(now=lambda: oracle.at, published={"m": publish}, at=1.0)
+    oracle: Any = SimpleNamespace(
+        now=lambda: oracle.at,
+        published={"m": publish},
+        at=1.0,
+        may_have_lost=lambda *_: False,
+    )
     judge = Erasures(oracle)
     judge.expects("joe")
     judge.asks("joe")
