@@ -141,7 +141,7 @@ class Play:
             *(lambda: world.now, deployment.home_of_id, deployment.stands_by, self.oracle.leases),
             Refusals(
                 *(lambda: world.now, self._books.letters, self._books.kept),
-                *(self.oracle.may_have_lost, world.coverage.mark),
+                *(self.oracle.may_have_lost, self.oracle.may_be_gone, world.coverage.mark),
             ),
         )
         self.bench.has_groups = cast.has_groups

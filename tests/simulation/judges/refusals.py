@@ -78,6 +78,7 @@ class Refusals(Ledger):
         letters: Returns all dead letters that are stored.
         kept: Returns the keys of the messages on a channel that wait for somebody.
         may_have_lost: Whether a failover may have lost what was written between these times.
+        may_be_gone: Whether the only store of an accepted message may have lost it.
         mark: Notes that something has happened.
     """
 
@@ -87,12 +88,14 @@ class Refusals(Ledger):
         letters: Callable[[], Sequence[Letter]],
         kept: Callable[[str], frozenset[str]],
         may_have_lost: Callable[[float, float], bool],
+        may_be_gone: Callable[[Publish], bool],
         mark: Callable[[str], None],
     ) -> None:
         self._now = now
         self._letters = letters
         self._kept = kept
         self._may_have_lost = may_have_lost
+        self._may_be_gone = may_be_gone
         self._mark = mark
         self._receivers: dict[str, _Receiver] = defaultdict(_Receiver)
         # What comes too early, too late, or ahead of its turn: since when, until when, and with
@@ -178,7 +181,9 @@ class Refusals(Ledger):
         self, published: Mapping[str, Publish]
     ) -> Iterator[tuple[str, _Receiver, str, Publish]]:
         for key, publish in published.items():
-            if publish.channel == CHANNEL and publish.id and publish.is_durable:
+            if publish.channel != CHANNEL or not publish.id or self._may_be_gone(publish):
+                continue
+            if publish.is_durable:
                 for name, its in self._receivers.items():
                     # Only publishes wait for replicas.
                     is_kept = not self._may_have_lost(its.since - _STORED_S, its.since)

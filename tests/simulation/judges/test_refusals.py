@@ -15,11 +15,12 @@ class Scene:
 
     def __init__(self, lifetime_s: float = float("inf")) -> None:
         self.now = 1.0
+        self.is_gone = False
         self.letters: list[Letter] = []
         self.excuses = Excuses()
         self.judge = Refusals(
             *(lambda: self.now, lambda: self.letters, lambda _: frozenset()),
-            *(lambda *_: False, lambda _: None),
+            *(lambda *_: False, lambda _: self.is_gone, lambda _: None),
         )
         self.published = {
             "m": Publish("p", 1, CHANNEL, 9.0, id="1", accepted_at=9.1, lifetime_s=lifetime_s)
@@ -55,6 +56,12 @@ def test_a_message_that_was_acked_or_buried_has_one_end() -> None:
 def test_a_message_without_an_end_is_missed_unless_its_lifetime_is_over() -> None:
     assert len(Scene().wrong()) == 1
     assert Scene(lifetime_s=1.0).wrong() == []
+
+
+def test_what_its_only_store_has_lost_needs_no_end() -> None:
+    scene = Scene()
+    scene.is_gone = True
+    assert scene.wrong() == []
 
 
 def test_a_refusal_without_a_letter_is_noticed() -> None:
