@@ -146,6 +146,18 @@ class Pair(Generic[M]):
     def other(self, machine: M) -> M:
         return self.all[1] if machine is self.all[0] else self.all[0]
 
+    async def begin(self) -> None:
+        """Start both servers; the first one serves."""
+        for each in self.twins:
+            each.begin()
+            if each is self.twins[0]:
+                await each.serves()
+
+    async def are_well(self) -> None:
+        """Wait until one server serves and the other one waits, on a store that is whole."""
+        await self.other(await self.active()).twin.waits()
+        await self.are_whole()
+
     async def are_whole(self) -> None:
         """Wait until the store can lose a server without losing a message."""
         raise NotImplementedError

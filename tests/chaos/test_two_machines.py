@@ -54,12 +54,6 @@ class Scene(Generic[P]):
         sys.stdout.write(f"\n{what}: the sessions went on after {took_s:.1f} s\n")
         assert took_s < within_s * BUSY, what
 
-    async def wait_for_pair(self) -> None:
-        """Wait until one server serves and the other one waits, on a store that is whole."""
-        active = await self.machines.active()
-        await self.machines.other(active).twin.waits()
-        await self.machines.are_whole()
-
 
 @asynccontextmanager
 async def scene(
@@ -73,13 +67,10 @@ async def scene(
 
 @asynccontextmanager
 async def scene_of(machines: P, home: Path, door: str = "follower") -> AsyncIterator[Scene[P]]:
-    for each in machines.twins:
-        each.begin()
-        if each is machines.twins[0]:
-            await each.serves()
+    await machines.begin()
     async with door_to(door, home, machines) as leading:
         found = Scene(machines, leading)
-        await found.wait_for_pair()
+        await found.machines.are_well()
         async with traffic(found) as found.flowing:
             yield found
     for each in machines.twins:
@@ -94,7 +85,7 @@ async def test_a_server_is_killed_and_then_the_other_one(tmp_path: Path, workers
             await one.twin.kill_all()
             await found.goes_on(f"server {number} of {workers} workers killed", SERVER_S)
             one.twin.begin()
-            await found.wait_for_pair()
+            await found.machines.are_well()
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -174,7 +165,7 @@ async def test_a_machine_with_server_and_primary_is_cut_off(tmp_path: Path, work
             found.door.admit(one)
             await one.twin.waits()
         assert replies == []
-        await found.wait_for_pair()
+        await found.machines.are_well()
 
 
 async def test_the_primary_is_killed(tmp_path: Path) -> None:
@@ -207,7 +198,7 @@ async def test_server_and_primary_are_killed(tmp_path: Path) -> None:
         one.voter.start()
         one.store.start()
         one.twin.begin()
-        await found.wait_for_pair()
+        await found.machines.are_well()
 
 
 def have_ended(pids: list[int]) -> bool:

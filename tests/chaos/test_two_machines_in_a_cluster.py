@@ -59,7 +59,7 @@ async def _a_server_is_killed(play: Scene[Clustered]) -> None:
     await one.twin.kill_all()
     await play.goes_on("server killed", SERVER_S)
     one.twin.begin()
-    await play.wait_for_pair()
+    await play.machines.are_well()
 
 
 async def _a_primary_is_failed_over(play: Scene[Clustered]) -> None:
@@ -88,4 +88,4 @@ async def _server_and_primary_are_killed(play: Scene[Clustered]) -> None:
     await play.goes_on("server and primary killed", BOTH_S)
     play.machines.cluster.revive()
     one.twin.begin()
-    await play.wait_for_pair()
+    await play.machines.are_well()

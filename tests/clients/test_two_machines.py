@@ -48,25 +48,17 @@ class Playground:
     async def set_up(self, home: Path, stack: AsyncExitStack) -> None:
         self.machines = Machines(home, stack, {**SETTINGS, "workers": 2, "max_queue": 100_000})
         await stack.enter_async_context(self.machines)
-        for each in self.machines.twins:
-            each.begin()
-            if each is self.machines.twins[0]:
-                await each.serves()
+        await self.machines.begin()
         door = await stack.enter_async_context(door_to("follower", home, self.machines))
         self.url = door.url
-        await self.are_well()
-
-    async def are_well(self) -> None:
-        active = await self.machines.active()
-        await self.machines.other(active).twin.waits()
-        await self.machines.are_whole()
+        await self.machines.are_well()
 
     def deed(self, do: Callable[[], Awaitable[None]]) -> Callable[[], Restart]:
         """Return what does something, waits until others have taken over, and repairs it."""
 
         async def done() -> None:
             await do()
-            await self.are_well()
+            await self.machines.are_well()
 
         def do_it() -> Restart:
             begun_s = time.time()
