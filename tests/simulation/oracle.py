@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tests.simulation.judges.leases import Leases
 from tests.simulation.network import End
-from tests.simulation.process import Process
+from tests.simulation.process import Life, Process
 
 if TYPE_CHECKING:
     from tests.simulation.store_site import Tail
@@ -116,6 +116,7 @@ class Oracle:
         self.leases = Leases(CLIENTS)
         # The processes that spoke, in the order in which they began, and faults of theirs.
         self._speakers: list[Process] = []
+        self._spoke_at: dict[Process, float] = {}
         self._interruptions: list[str] = []
 
     @property
@@ -245,11 +246,23 @@ class Oracle:
         speakers = self._speakers
         if process not in speakers:
             speakers.append(process)
+            self._spoke_at[process] = self.now()
+        elif speakers[-1] is not process and self._is_forgotten(speakers[-1]):
+            # Its store is again as it was before that one opened it.
+            speakers.remove(process)
+            speakers.append(process)
         elif speakers[-1] is not process and len(self._interruptions) < _MOST_TOLD:
             self._interruptions.append(
                 f"S2: process {process.pid} speaks at {self.now():.3f} on {end.label}, although "
                 f"process {speakers[-1].pid} has begun to"
             )
+
+    def _is_forgotten(self, process: Process) -> bool:
+        """Return whether a server has ended whose opening the store has lost."""
+        began_at = self._spoke_at[process]
+        return process.life is Life.ENDED and any(
+            tail.begin <= began_at <= tail.end for tail in self.lost_tails()
+        )
 
     # What it means
 

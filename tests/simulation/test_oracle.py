@@ -1,10 +1,11 @@
 """What the oracle takes for a broken promise, and what not."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from tests.simulation.oracle import Oracle
+from tests.simulation.oracle import CLIENTS, Oracle
+from tests.simulation.process import Life
 from tests.simulation.store_site import Tail
 
 FORMER: Any = object()
@@ -183,3 +184,41 @@ def test_what_comes_behind_what_a_store_may_have_forgotten_as_settled_is_in_orde
     scene.oracle.forgets("joe", but=())
     scene.come()
     assert scene.disorder() == ([] if is_lost else ["S5: joe got a behind a later one"])
+
+
+class _Peer(NamedTuple):
+    name: tuple[str, int]
+
+
+class _End(NamedTuple):
+    peer: _Peer
+    label: str = "end"
+
+
+class _Server:
+    """A server that may end."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.life = Life.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("lost_since", "has_ended", "may_speak"),
+    [(3.9, True, True), (4.1, True, False), (3.9, False, False)],
+)
+def test_a_server_goes_on_if_its_store_has_lost_that_another_one_took_over(
+    *, lost_since: float, has_ended: bool, may_speak: bool
+) -> None:
+    scene = Scene()
+    end: Any = _End(_Peer((CLIENTS, 1)))
+    former, later = servers = _Server(1), _Server(2)
+    scene.oracle.leases.are_needed = False
+    scene.oracle.lost_tails = lambda: [Tail(lost_since, 5.0, None, 5.5)]
+    for scene.now, server in zip((1.0, 4.0, 6.0), (*servers, former), strict=True):
+        if scene.now > 5.0 and has_ended:
+            later.life = Life.ENDED
+        speaking: Any = server
+        scene.oracle.spoke(speaking, end, b'{"successful":true}')
+    found = [each for each in scene.oracle.violations(0.0) if each.startswith("S2")]
+    assert (not found) is may_speak
