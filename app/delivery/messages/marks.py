@@ -37,8 +37,10 @@ class Mark(NamedTuple):
         """Return a new message with the attempts that other sessions made."""
         if not self.attempts:
             return message
+        # Work in flight is lent to another shard, which may have handed it over.
+        redelivered = self.redelivered + self.is_in_flight
         return tried(
-            message, FormerAttempts(self.attempts, self.redelivered, self.trail, self.was_alone)
+            message, FormerAttempts(self.attempts, redelivered, self.trail, self.was_alone)
         )
 
 

@@ -182,6 +182,22 @@ def test_a_kill_of_the_home_leaves_work_with_its_session(world: World) -> None:
     assert fetch(world, ann).data == []
 
 
+def test_lent_work_of_which_a_store_was_told_again_comes_marked_after_a_kill(world: World) -> None:
+    put(world, 0, 1)
+    assert fetch(world, taker(world, "bob/1")).data == [1]
+    home = world.shards[1]
+    source = home.server.bayeux.state.work.of(JOBS)
+    assert source is not None
+    # As a store that has lost changes is told what is in flight.
+    home.keeper.mark(source.key, source.queue.tried())
+    for shard in world.shards:
+        shard.kill()
+    settled(world)
+    asked = fetch(world, taker(world, "ann/1"))
+    assert asked.data == [1]
+    assert redelivered(asked) == [1]
+
+
 def test_what_was_acked_before_the_home_was_killed_is_done(world: World) -> None:
     bob = taker(world, "bob/1")
     put(world, 0, 1)
