@@ -264,8 +264,8 @@ class RealSystem:
         try:
             found, status = os.waitpid(pid, os.WNOHANG)
         except ChildProcessError:
-            # Somebody else has it as a child.
-            return 0
+            # Somebody else has it as a child, such as an importer that is ending, too.
+            return None if _exists(pid) else 0
         return os.waitstatus_to_exitcode(status) if found else None
 
     def end(self) -> NoReturn:
@@ -301,6 +301,15 @@ def _read(path: str) -> bytes:
     with suppress(OSError), open(path, "rb") as file:
         return file.read()
     return b""
+
+
+def _exists(pid: int) -> bool:
+    """Return whether there is such a process, of this user."""
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
 
 
 def _nothing() -> None:

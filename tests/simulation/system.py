@@ -253,7 +253,7 @@ class SimSystem:
     def code_of(self, pid: int) -> int | None:
         if pid in self._process.zombies:
             return self._process.zombies.pop(pid)
-        return None if pid in self._process.children else 0
+        return None if self._family.process(pid) is not None else 0
 
     def end(self) -> NoReturn:
         raise Ended

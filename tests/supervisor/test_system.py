@@ -1,6 +1,9 @@
 """What the supervisor asks of its system, and how programs are started again."""
 
+import os
 import re
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import cast
@@ -9,7 +12,7 @@ import pytest
 
 from holdfast.supervisor.control import Channel, channel_pair
 from holdfast.supervisor.importer import serve_forks
-from holdfast.supervisor.system import System, command
+from holdfast.supervisor.system import RealSystem, System, command
 from tests.pages import ROOT
 
 WORDS = ["serve", "--port", "0"]
@@ -45,6 +48,17 @@ def test_what_the_supervisor_decides_asks_the_system_in_one_place() -> None:
     found = {each.stem for each in package.glob("*.py") if asks.search(each.read_text())}
     # What runs before there is a supervisor or beside it, and what it never waits for.
     assert found == {"system", "control", "entry", "asking", "log", "systemd"}
+
+
+def test_the_child_of_another_has_ended_when_it_is_gone_and_not_before() -> None:
+    """Such as a server whose importer is killed with it: it may have its locks a moment longer."""
+    system, script = RealSystem(), "sleep 60 & echo $!; wait"
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert system.code_of(pid) is None
+        os.kill(pid, signal.SIGKILL)
+    assert system.code_of(pid) == 0
 
 
 class _Waits:
