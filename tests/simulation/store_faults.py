@@ -8,6 +8,8 @@ from tests.simulation.store.node import LAG_S
 
 # How much of the time of a fault passes before a replica takes the primary's place.
 _NOTICED = 0.3
+# Long enough for another server to find the new primary and to open it.
+_OPENED_S = 8.0
 
 
 def cut_power_of_store(stage: Stage, duration_s: float) -> None:
@@ -58,16 +60,22 @@ def _cut_off(stage: Stage, group: Group, duration_s: float) -> None:
 
 
 def cut_off_server_with_primary(stage: Stage, duration_s: float) -> None:
-    """Let the primary, which is replaced, reach one server only."""
+    """Let the primary, which is replaced, and one server reach nobody else of the store."""
     group, kept = stage.store(), stage.machine()
+    primary = group.primary.host
+    for machine in stage.site.machines:
+        if machine != primary:
+            part(stage, kept.name, machine, duration_s)
     for place in stage.places:
         if place.name != kept.name:
             stage.oracle.cut_off.append((place.process, stage.world.now))
-            part(stage, place.name, group.primary.host, duration_s)
+            part(stage, place.name, primary, duration_s)
     _cut_off(stage, group, duration_s)
 
 
 def fill_disk_and_cut_off_server_with_primary(stage: Stage, duration_s: float) -> None:
+    """Let the primary, which is replaced and whose disk is full, reach one server only."""
+    duration_s = max(duration_s, _OPENED_S)
     fill_disk(stage, duration_s)
     cut_off_server_with_primary(stage, duration_s)
 

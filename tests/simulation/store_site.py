@@ -139,6 +139,11 @@ class StoreSite:
         return self._own[: self.shards] if self.cluster is None else self.cluster.groups
 
     @property
+    def machines(self) -> Sequence[str]:
+        """The names of all machines, also those of Sentinels."""
+        return [node.host for node in self._hosts]
+
+    @property
     def first(self) -> Group:
         """The servers that have the data of the first shard."""
         return self._group if self.cluster is None else self.cluster.group_of(_META)
