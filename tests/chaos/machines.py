@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from bench.processes import reserved_port
-from holdfast.store.embedded import server_binary
 from tests.chaos.processes import SERVER
 from tests.chaos.proxy import Address, Proxy, Way
 from tests.chaos.twin import Twin
+from tests.store.sentinels import COUNT, SERVICE, Sentinel
 from tests.store.servers import ValkeyServer
 
-SERVICE = "shop"
 # As in the compose file.
-DOWN_AFTER_MS = 2000
-_FAILOVER_MS = 6000
+_SENTINEL = {"down_after_ms": 2000, "failover_timeout_ms": 6000}
 _STORE = {"appendonly": "yes", "appendfsync": "everysec", "repl-diskless-sync-delay": "0"}
 LIMIT_S = 60.0
 
@@ -38,35 +36,6 @@ class Store(ValkeyServer):
     def info(self) -> dict[str, Any]:
         found: dict[str, Any] = self.ask("INFO", "replication")
         return found
-
-
-class Voter(ValkeyServer):
-    """A Sentinel."""
-
-    def __init__(self, port: int, primary: int) -> None:
-        self.port = port
-        self._primary = primary
-        super().__init__()
-
-    def launch(self, **config: str) -> None:
-        settings = self.directory / "sentinel.conf"
-        if not settings.exists():
-            settings.write_text(
-                f"port {self.port}\nbind 127.0.0.1\nunixsocket {self.directory}/s\n"
-                f"sentinel monitor {SERVICE} 127.0.0.1 {self._primary} 2\n"
-                f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER_MS}\n"
-                f"sentinel failover-timeout {SERVICE} {_FAILOVER_MS}\n"
-            )
-        self.run([server_binary(), str(settings), "--sentinel"])
-
-    @property
-    def primary(self) -> int:
-        return int(self.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)[1])
-
-    @property
-    def knows_all(self) -> bool:
-        known: dict[bytes, bytes] = self.ask("SENTINEL", "MASTER", SERVICE)
-        return int(known[b"num-other-sentinels"]) == 2 and int(known[b"num-slaves"]) == 2
 
 
 class Renaming(Proxy):
@@ -93,7 +62,7 @@ class HasServer:
 class Machine(HasServer):
     """A server, a store and a Sentinel, and how they reach the others."""
 
-    def __init__(self, store: Store, voter: Voter, outer: Proxy) -> None:
+    def __init__(self, store: Store, voter: Sentinel, outer: Proxy) -> None:
         self.store, self.voter = store, voter
         # By which other stores and Sentinels reach the store.
         self.outer = outer
@@ -173,12 +142,12 @@ class Machines(Pair[Machine]):
         for number in range(3):
             follows = primary if number else None
             store = self._stack.enter_context(Store(ports[number], outers[number].port, follows))
-            voter = self._stack.enter_context(Voter(ports[3 + number], primary))
+            voter = self._stack.enter_context(Sentinel(ports[COUNT + number], primary, **_SENTINEL))
             self.all.append(Machine(store, voter, outers[number]))
         for number, name in enumerate(("one", "two")):
             await self._connect(self.all[number])
             self.all[number].twin = self._start_with(self.all[number].url, name)
-        await until(lambda: all(each.voter.knows_all for each in self.all))
+        await until(lambda: all(each.voter.knows_all(replicas=2) for each in self.all))
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -107,7 +107,7 @@ async def test_whoever_is_frozen_durable_subscriptions_elsewhere_are_answered_an
             for each in {*deployment.workers()} - {frozen}:
                 os.kill(each, signal.SIGKILL)
             assert [await hear(each, room) for each in readers] == [[n]] * SUBSCRIBERS
-            await until(lambda: len(deployment.workers()) == 3)
+            await until(deployment.are_complete)
 
 
 async def test_a_worker_that_does_not_run_is_killed_and_its_sessions_go_on(tmp_path: Path) -> None:
@@ -127,4 +127,4 @@ async def test_a_worker_that_does_not_run_is_killed_and_its_sessions_go_on(tmp_p
         assert "the server of shard 1 has not run for 5 s: it is killed" in deployment.errors()
         assert (await writer.reply("/room", data=1))["successful"]
         assert await hear(reader, "/room") == [1]
-        await until(lambda: len(deployment.workers()) == 3)
+        await until(deployment.are_complete)

@@ -260,7 +260,9 @@ async def test_a_server_one_of_whose_workers_lost_its_store_gives_up_all(threes:
     seed, _, number = epoch.decode().partition("-")
     rival = f"{seed}-{int(number.partition('.')[0]) + 1}.aaaaaaaa"
     fields = ("epoch", rival, "holder", "a rival", "lease", "0", "node", "rival")
-    threes.store.ask("HSET", meta, *fields)
+    # This fences off the former holder, which might release the lease.
+    call = ("call", f"aaaaaaaa-{0:012}")
+    threes.store.ask("HSET", meta, *fields, *call)
     raising = asyncio.create_task(raised(threes, meta))
     await threes.first.until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in former))
     assert threes.store.ask("HGET", meta, "holder") == b"a rival"

@@ -78,7 +78,14 @@ class Deployment:
 
     def workers(self) -> list[int]:
         """Their pids, which are children of importers."""
-        return [each for importer in children(self.process.pid) for each in children(importer)]
+        return [*chain.from_iterable(self._families())]
+
+    def are_complete(self) -> bool:
+        """Return whether no worker is missing, and no former one is left."""
+        return [len(each) for each in self._families() if each] == [self.count]
+
+    def _families(self) -> list[list[int]]:
+        return [children(importer) for importer in children(self.process.pid)]
 
     async def restart(self) -> dict[str, Any]:
         """Restart, as soon as all workers that were killed have been replaced."""
@@ -320,7 +327,7 @@ async def test_a_killed_worker_is_replaced_and_its_sessions_lose_nothing(
         for number in range(count):
             before = deployment.workers()
             os.kill(before[number % len(before)], signal.SIGKILL)
-            await until(lambda: len(deployment.workers()) == count)
+            await until(deployment.are_complete)
             await until(lambda: set(deployment.workers()) - set(before))  # noqa: B023
             await flowing.flows()
         ended = [each for each in deployment.lines() if "has ended (signal 9)" in each["message"]]
@@ -333,7 +340,7 @@ async def test_a_restart_replaces_all_workers_under_traffic(tmp_path: Path, coun
         before = deployment.workers()
         assert len(before) == count
         assert await deployment.restart() == {"done": True}
-        await until(lambda: len(deployment.workers()) == count)
+        await until(deployment.are_complete)
         assert not {*before} & {*deployment.workers()}
         await flowing.flows()
         assert [each.handshakes for each in flowing.members] == PEOPLE * [1]
@@ -377,7 +384,7 @@ async def test_workers_that_are_killed_in_restarts_lose_nothing(
             steps.arm(deployment.steps, step, signal.SIGKILL)
             end = await deployment.restart()
             await until(partial(is_past, deployment.steps, step))
-            await until(lambda: len(deployment.workers()) == 2)
+            await until(deployment.are_complete)
             await flowing.flows()
             after = {*deployment.workers()}
             # All are of the old code, or of the new.
@@ -414,4 +421,4 @@ async def test_a_worker_that_ends_again_and_again_is_an_alert_and_the_others_sta
         assert await raised_alerts(url) == {"shards"}
         assert before[1] in deployment.workers()
         (tmp_path / "broken").unlink()
-        await until(lambda: len(deployment.workers()) == 2)
+        await until(deployment.are_complete)

@@ -11,26 +11,34 @@ from tests.store.servers import ValkeyServer
 SERVICE = "shop"
 # How long a primary may be silent, so that a failover takes two seconds.
 DOWN_AFTER_MS = 500
-_COUNT = 3
+COUNT = 3
+_MAJORITY = 2
 
 
 class Sentinel(ValkeyServer):
-    """A Sentinel; it keeps what it knows in a file."""
+    """A Sentinel; it keeps what it knows in a file.
 
-    def __init__(self, port: int, primary: int) -> None:
+    Args:
+        port: Its own.
+        primary: The port of the store's primary.
+    """
+
+    def __init__(
+        self, port: int, primary: int, *, down_after_ms: int, failover_timeout_ms: int = 3000
+    ) -> None:
         self.port = port
-        self._primary = primary
+        self._settings = (
+            f"port {port}\nbind 127.0.0.1\n"
+            f"sentinel monitor {SERVICE} 127.0.0.1 {primary} {_MAJORITY}\n"
+            f"sentinel down-after-milliseconds {SERVICE} {down_after_ms}\n"
+            f"sentinel failover-timeout {SERVICE} {failover_timeout_ms}\n"
+        )
         super().__init__()
 
     def launch(self, **config: str) -> None:
         settings = self.directory / "sentinel.conf"
         if not settings.exists():
-            settings.write_text(
-                f"port {self.port}\nbind 127.0.0.1\nunixsocket {self.directory}/s\n"
-                f"sentinel monitor {SERVICE} 127.0.0.1 {self._primary} 2\n"
-                f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER_MS}\n"
-                f"sentinel failover-timeout {SERVICE} 3000\n"
-            )
+            settings.write_text(f"{self._settings}unixsocket {self.directory}/s\n")
         self.run([server_binary(), str(settings), "--sentinel"])
 
     @property
@@ -38,11 +46,11 @@ class Sentinel(ValkeyServer):
         """The port of the primary."""
         return int(self.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)[1])
 
-    @property
-    def knows_all(self) -> bool:
+    def knows_all(self, replicas: int) -> bool:
+        """Return whether it knows the other Sentinels, and so many replicas."""
         known: dict[bytes, bytes] = self.ask("SENTINEL", "MASTER", SERVICE)
         others = int(known[b"num-other-sentinels"])
-        return others == _COUNT - 1 and int(known[b"num-slaves"]) == 1
+        return others == COUNT - 1 and int(known[b"num-slaves"]) == replicas
 
 
 class Trio:
@@ -51,7 +59,7 @@ class Trio:
     def __init__(self, servers: dict[int, ValkeyServer], sentinels: list[Sentinel]) -> None:
         self.servers = servers
         self.sentinels = sentinels
-        until(lambda: all(sentinel.knows_all for sentinel in sentinels))
+        until(lambda: all(sentinel.knows_all(replicas=1) for sentinel in sentinels))
 
     @property
     def hosts(self) -> str:
@@ -68,18 +76,22 @@ class Trio:
     def rejoin(self, server: ValkeyServer) -> None:
         """Make it the replica, which Sentinels do after ten seconds."""
         server.follow(self.primary)
-        until(lambda: all(sentinel.knows_all for sentinel in self.sentinels))
+        until(lambda: all(sentinel.knows_all(replicas=1) for sentinel in self.sentinels))
 
 
 @contextmanager
 def trio() -> Iterator[Trio]:
     with ExitStack() as stack:
         settings = {"appendonly": "yes", "appendfsync": "always", "repl-diskless-sync-delay": "0"}
-        ports = [stack.enter_context(reserved_port()) for _ in range(2 + _COUNT)]
+        ports = [stack.enter_context(reserved_port()) for _ in range(2 + COUNT)]
         servers = {
             port: stack.enter_context(ValkeyServer(port=str(port), **settings))
             for port in ports[:2]
         }
         primary, replica = servers.values()
         replica.follow(primary)
-        yield Trio(servers, [stack.enter_context(Sentinel(port, ports[0])) for port in ports[2:]])
+        sentinels = [
+            stack.enter_context(Sentinel(port, ports[0], down_after_ms=DOWN_AFTER_MS))
+            for port in ports[2:]
+        ]
+        yield Trio(servers, sentinels)
