@@ -4,6 +4,8 @@ The oracle demands durable messages of receivers with a name, whatever goes wron
 at all others, which may be lost with a server or a connection, and at the time that all take.
 """
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -39,7 +41,7 @@ class Deliveries:
         # Since when a session has a subscription. One of a name is the same for ever.
         self._subscribed: dict[tuple[str, str], float] = {}
         self._waits_since: dict[str, float] = {}
-        self._heard_at: dict[str, float] = {}
+        self._heard_at: dict[str, list[float]] = defaultdict(list)
         self._came: dict[tuple[str, str], _Coming] = {}
 
     def subscribed(self, session: str, channel: str) -> None:
@@ -52,7 +54,7 @@ class Deliveries:
 
     def hears(self, session: str) -> None:
         """Note that the connect was answered: the session lives."""
-        self._heard_at[session] = self._now()
+        self._heard_at[session].append(self._now())
 
     def received(self, session: str, key: str) -> None:
         """Note that a message has come."""
@@ -93,9 +95,12 @@ class Deliveries:
             yield from self._lost(key, publish, session, excuses)
 
     def _lost(self, key: str, publish: Publish, session: str, excuses: Excuses) -> Iterator[str]:
-        until = publish.accepted_at + _HANDED_S
-        if self._heard_at.get(session, 0.0) < until:
+        heard_at = self._heard_at[session]
+        place = bisect_left(heard_at, publish.accepted_at + _HANDED_S)
+        if place == len(heard_at):
             return
+        # It may have come too seldom to get all that waited for it, until then.
+        until = heard_at[place]
         excuses.judges("message that did not come")
         harmless = HARMLESS if publish.is_durable else _LOSE_NOTHING
         if not excuses.excuse("message lost", publish.begun_at, until, harmless=harmless):

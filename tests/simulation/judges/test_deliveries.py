@@ -41,6 +41,17 @@ def test_a_session_that_lives_on_without_an_accepted_message_lacks_it() -> None:
     assert scene.faults() == ["lost: joe#1 lacks key, accepted at 20.000"]
 
 
+@pytest.mark.parametrize(("killed_at", "is_lost"), [(28.0, False), (31.0, True)])
+def test_what_waits_for_who_comes_seldom_may_be_lost_with_its_server(
+    *, killed_at: float, is_lost: bool
+) -> None:
+    scene = Scene()
+    for at in (25.0, 30.0, 35.0):
+        scene.hears(at)
+    scene.excuses.add("kill_server", killed_at, 1.0)
+    assert bool(scene.faults()) is is_lost
+
+
 def test_the_oracle_judges_durable_messages_for_sessions_with_names() -> None:
     scene = Scene("joe")
     scene.hears(30.0)
