@@ -81,6 +81,11 @@ class Places:
         # A session without a subject has ended, and left something behind.
         return self.of_source(source) if shard is None else shard
 
+    @staticmethod
+    def is_session(receiver: str) -> bool:
+        """Return whether a receiver is a session, or has been one."""
+        return not receiver.startswith("/") and not receiver.endswith(_SHARED)
+
     def of_channel(self, channel: str) -> int:
         """Return the home of a channel. Without a rule, it is or has been a topic."""
         return self._shards.of_topic(channel)

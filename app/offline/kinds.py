@@ -36,7 +36,8 @@ KINDS: Final = {
     "receivers": Kind(
         _MOVES,
         "each receiver by its kind: session; queue of a subject, by its bucket; history or work "
-        "queue, to the home of the channel; delayed message, stays if its shard does",
+        "queue, to the home of the channel; delayed message, stays if its shard does. Work of a "
+        "session that gets to another shard waits in its queue again",
     ),
     "marks": Kind(_MOVES, "with the receiver"),
     "requests": Kind(_MOVES, "with the session that asked, and to those that may answer"),

@@ -1,17 +1,15 @@
 """Writes all that shards have into another generation, as it is to be divided."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import orjson
 
-from holdfast.delivery.messages.session_record import RecordUnreadable, SessionRecord
+from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.offline.division import Places
-from holdfast.offline.shard_side import Side, Writer
-
-# What an unreadable record raises. It moves as far as its name says where.
-UNREADABLE: Final = (RecordUnreadable, AttributeError, LookupError, TypeError, ValueError)
+from holdfast.offline.moving_work import left_by, mark_at_queue
+from holdfast.offline.shard_side import UNREADABLE, Side, Writer
 
 
 class Moving:
@@ -86,6 +84,8 @@ async def move_messages(moving: Moving) -> None:
     """Move messages to the shards in which somebody waits for them, with marks of entries."""
     for source in moving.sources:
         receivers: set[str] = set()
+        # By session, ids of work that it leaves to others.
+        returned: dict[str, set[bytes]] = {}
         async for page in source.pages(source.keys.bodies):
             ids = list(page)
             found = await source.store.ask_all(
@@ -93,11 +93,33 @@ async def move_messages(moving: Moving) -> None:
             )
             for id, its in zip(ids, found, strict=True):
                 names = [name.decode() for name in its]
+                names = await _return_work(moving, source, int(id), page[id], names, returned)
                 receivers.update(names)
                 await _move_message(moving, source, int(id), page[id], names)
             moving.messages += len(page)
             moving.advance(len(page))
-        await _move_marks(moving, source, sorted(receivers))
+        await _move_marks(moving, source, sorted(receivers), returned)
+
+
+async def _return_work(
+    moving: Moving,
+    source: Side,
+    id: int,
+    body: bytes,
+    receivers: Sequence[str],
+    returned: dict[str, set[bytes]],
+) -> list[str]:
+    """Let work that sessions leave wait in its queue. Returns who then has the message."""
+    left = left_by(moving.places, source.shard, body, receivers)
+    if left is None:
+        return [*receivers]
+    writer = moving.writers[moving.places.of_receiver(left.queue, source.shard)]
+    for session in left.sessions:
+        returned.setdefault(session, set()).add(b"%d" % id)
+        mark = await mark_at_queue(source, session, id)
+        if mark:
+            await writer.write("HSET", writer.keys.marks(left.queue), id, mark)
+    return [left.queue, *(each for each in receivers if each not in left.sessions)]
 
 
 async def _move_message(
@@ -115,14 +137,20 @@ async def _move_message(
         moving.copies += 1
 
 
-async def _move_marks(moving: Moving, source: Side, receivers: Sequence[str]) -> None:
+async def _move_marks(
+    moving: Moving,
+    source: Side,
+    receivers: Sequence[str],
+    returned: Mapping[str, Collection[bytes]],
+) -> None:
     for receiver in receivers:
-        key = source.keys.marks(receiver)
+        key, gone = source.keys.marks(receiver), returned.get(receiver, ())
         async for page in source.pages(key):
             shard = moving.places.of_receiver(receiver, source.shard)
             writer = moving.writers[shard]
-            words = [word for pair in page.items() for word in pair]
-            await writer.write("HSET", writer.keys.marks(receiver), *words)
+            words = [word for pair in page.items() if pair[0] not in gone for word in pair]
+            if words:
+                await writer.write("HSET", writer.keys.marks(receiver), *words)
 
 
 async def move_topics(moving: Moving) -> None:

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from holdfast.delivery.guard.holds import GUARD
 from holdfast.delivery.messages.publish_key import KEY_LIFE_S
-from holdfast.offline.moving import UNREADABLE, Moving, step
-from holdfast.offline.shard_side import Side
+from holdfast.offline.moving import Moving, step
+from holdfast.offline.shard_side import UNREADABLE, Side
 from holdfast.store import records
 from holdfast.store.dividing import merged_audit
 from holdfast.store.remarks import MOST as MOST_REMARKS

@@ -10,7 +10,8 @@ from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.requests.of_others import Asked, Kept, fields_of, is_of_others, kept_in
 from holdfast.delivery.requests.stored_fields import responder_of
 from holdfast.offline.division import Places
-from holdfast.offline.moving import UNREADABLE, Moving, step
+from holdfast.offline.moving import Moving, step
+from holdfast.offline.shard_side import UNREADABLE
 
 
 async def move_requests(moving: Moving) -> None:

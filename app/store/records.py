@@ -74,6 +74,12 @@ def unpack_message(id: int, record: bytes) -> Message:
     return message
 
 
+def channel_of_work(record: bytes) -> str | None:
+    """Return the channel of a message, if it belongs to a work queue; as cheap as it can be."""
+    head = _head(record.partition(b"\n")[0], "message")
+    return str(head["c"]) if "q" in head else None
+
+
 def replayed(message: Message, generation: int) -> Message:
     """Return the message for receivers that it was replayed to."""
     copy = unpack_message(message.id, pack_message(message))

@@ -17,6 +17,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.requests.of_others import Asked, Kept, fields_of, is_of_others, kept_in
+from holdfast.delivery.shared_queues.work import make_work
 from holdfast.store import records
 from holdfast.store.keys import FIRST_GENERATION, RedisKeys
 from holdfast.store.layouts import LAYOUT
@@ -118,6 +119,7 @@ def made_up(draw: st.DrawFn) -> MadeUp:
             found.handed[name] = b"1 1 7"
     numbers = count(1_750_000_000_000_000_000, 1000)
     _draw_messages(draw, found, numbers)
+    _draw_work(draw, found, numbers)
     _draw_letters(draw, found, numbers)
     for key in draw(st.sets(some(["k1", "k2", "k3", "k4"]))):
         age = draw(some([0, 200, LIFE_S + 1]))
@@ -154,6 +156,42 @@ def _draw_messages(draw: st.DrawFn, found: MadeUp, numbers: Iterator[int]) -> No
         for receiver in sorted(waiting):
             if draw(st.booleans()):
                 found.marks.setdefault(receiver, {})[id] = b"1 1 0 1 0"
+
+
+JOB = "/jobs/a"
+JOBS = f"work:{JOB}/0"
+
+
+def _draw_work(draw: st.DrawFn, found: MadeUp, numbers: Iterator[int]) -> None:
+    for id in (next(numbers) for _ in range(draw(st.integers(0, 6)))):
+        message = Message(b'{"data":1}', id=id, channel=JOB)
+        make_work(message)
+        found.bodies[id] = records.pack_message(message)
+        receiver = draw(st.sampled_from([*sorted(found.clients), JOBS]))
+        found.receivers[id] = {receiver}
+        if receiver == JOBS:
+            continue
+        mark = draw(st.sampled_from([b"", b"1 1 0 1 0", b"1 -1 0 1 1", b"handed"]))
+        if mark == b"handed":
+            found.handed[receiver] = found.handed.get(receiver, b"1 1") + b" %d" % id
+        elif mark:
+            found.marks.setdefault(receiver, {})[id] = mark
+
+
+def leave_work(made: MadeUp, now: Division) -> None:
+    """Let work wait in its queue that sessions of other shards had, all with one attempt."""
+    for id, body in made.bodies.items():
+        session = next(iter(made.receivers[id]))
+        if b'"q":true' not in body or session == JOBS:
+            continue
+        if now.of(session, made.clients) == now.of_channel(JOB):
+            continue
+        was_handed = b" %d" % id in made.handed.get(session, b"")
+        made.receivers[id] = {JOBS}
+        if made.marks.get(session, {}).pop(id, None) or was_handed:
+            made.marks.setdefault(JOBS, {})[id] = b"0 0 0 1 1"
+        if not made.marks.get(session, {"": ""}):
+            del made.marks[session]
 
 
 def _draw_letters(draw: st.DrawFn, found: MadeUp, numbers: Iterator[int]) -> None:

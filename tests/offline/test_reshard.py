@@ -18,6 +18,7 @@ from holdfast.cluster.shards import Homes, first_map
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.shared_queues.work import make_work
 from holdfast.offline import tenure as tenure_module
 from holdfast.offline.kinds import KINDS, Fate
 from holdfast.offline.reshard import STEPS, Plan, Report, reshard
@@ -75,11 +76,13 @@ def test_everything_is_there_once_after_every_division(
 ) -> None:
     first, *others = counts
     before = divided(first_map(first))
+    model.leave_work(made, before)
     fill(valkey, made, before)
     check(valkey, made)
     for count in others:
         report = asyncio.run(run_among(valkey, tmp_path, count))
         assert (report.after, division(valkey).count) == (count, count)
+        model.leave_work(made, division(valkey))
         check(valkey, made)
         check_nothing_is_left(valkey)
         if report.has_moved and others.index(count) == 0:
@@ -306,6 +309,26 @@ async def test_other_rules_move_what_channels_keep(valkey: ValkeyServer, tmp_pat
         assert division(valkey).homes == homes
         check(valkey, EXAMPLE)
         check_nothing_is_left(valkey)
+
+
+async def test_work_of_a_session_that_leaves_its_queue_waits_there_marked(
+    valkey: ValkeyServer, tmp_path: Path
+) -> None:
+    made = MadeUp(clients={f"{each}/1": model.IDS.new(5) for each in model.SUBJECTS})
+    for id, session in enumerate(made.clients, 7):
+        job = Message(b"{}", id=id, channel=model.JOB)
+        make_work(job)
+        made.bodies[id], made.receivers[id] = records.pack_message(job), {session}
+        made.handed[session] = b"1 1 %d" % id
+    fill(valkey, made, divided(first_map(1)))
+    await run_among(valkey, tmp_path, 3)
+    now = division(valkey)
+    model.leave_work(made, now)
+    waiting = {id for id, its in made.receivers.items() if its == {model.JOBS}}
+    assert 0 < len(waiting) < len(made.bodies)
+    assert made.marks[model.JOBS] == dict.fromkeys(waiting, b"0 0 0 1 1")
+    check(valkey, made)
+    check_nothing_is_left(valkey)
 
 
 FRAME = write([Entry(MESSAGE, "/news", 5, "client/joe/1", DURABLE, b"{}")])
