@@ -267,10 +267,12 @@ class Refusals(Ledger):
                 if self._may_have_lost(min(case.taken), self._now()):
                     continue
                 is_lost = not again and (name, key) not in dead
-                if is_lost and published[key].lifetime_s < inf:
-                    # The next server may find it over before it hears of the refusal.
+                publish = published[key]
+                if is_lost and (publish.lifetime_s < inf or not publish.is_durable):
+                    # The next server may find it over before it hears of the refusal, and does not
+                    # have what is not durable.
                     is_lost = not excuses.excuse(
-                        "refusal of what is over", min(case.taken), at, harmless=HARMLESS
+                        "refusal of what is gone", min(case.taken), at, harmless=HARMLESS
                     )
                 if is_lost:
                     yield f"refusals: {name} has refused {key} at {at:.3f}, and it is not dead"

@@ -13,7 +13,7 @@ DEAD = "user.update.error"
 class Scene:
     """A receiver that has subscribed at 1, and one message, which it gets at 10."""
 
-    def __init__(self, lifetime_s: float = float("inf")) -> None:
+    def __init__(self, lifetime_s: float = float("inf"), *, is_durable: bool = True) -> None:
         self.now = 1.0
         self.is_gone = False
         self.letters: list[Letter] = []
@@ -22,9 +22,9 @@ class Scene:
             *(lambda: self.now, lambda: self.letters, lambda _: frozenset()),
             *(lambda *_: False, lambda _: self.is_gone, lambda _: None),
         )
-        self.published = {
-            "m": Publish("p", 1, CHANNEL, 9.0, id="1", accepted_at=9.1, lifetime_s=lifetime_s)
-        }
+        publish = Publish("p", 1, CHANNEL, 9.0, is_durable, lifetime_s=lifetime_s)
+        publish.id, publish.accepted_at = "1", 9.1
+        self.published = {"m": publish}
         self.judge.begins("joe", {"delay": 500})
         self.judge.subscribed("joe")
         self.gets(10.0)
@@ -136,12 +136,12 @@ def test_a_dead_message_comes_again_only_if_a_killed_server_had_not_heard_of_its
         assert len(scene.wrong()) == (not is_refused_again)
 
 
-def test_a_refusal_leaves_no_letter_if_a_killed_server_finds_the_message_over() -> None:
-    scene = Scene(lifetime_s=1.0)
-    scene.says(DEAD)
-    assert any("it is not dead" in each for each in scene.wrong())
-    scene.excuses.add("kill_server", 9.5, 1.0)
-    assert scene.wrong() == []
+def test_a_refusal_leaves_no_letter_of_what_a_killed_server_took_with_it_or_finds_over() -> None:
+    for scene in (Scene(lifetime_s=1.0), Scene(is_durable=False)):
+        scene.says(DEAD)
+        assert any("it is not dead" in each for each in scene.wrong())
+        scene.excuses.add("kill_server", 9.5, 1.0)
+        assert scene.wrong() == []
 
 
 def test_nobody_gets_what_is_over() -> None:
