@@ -126,6 +126,24 @@ def test_what_a_crash_undid_is_not_behind_what_came_with_an_earlier_batch() -> N
     assert not scene.disorder()
 
 
+def test_everybody_is_heard_and_hears_when_all_is_well_again() -> None:
+    scene = Scene()
+    scene.oracle.publishes("b", "ann", 2, "/a", is_durable=True, is_repeated=True)
+    scene.now = 9.0
+    scene.oracle.hears("joe")
+    assert scene.oracle.violations(8.0) == ["liveness: b is not accepted"]
+    scene.oracle.accepted("b", "8")
+    assert scene.oracle.violations(8.0) == []
+    assert scene.oracle.violations(10.0) == ["liveness: joe hears nothing"]
+
+
+def test_a_message_is_one_message_whoever_gets_it() -> None:
+    scene = Scene()
+    scene.oracle.received("joe", "a", "7", is_named=True)
+    scene.oracle.received("ann", "a", "8", is_named=True)
+    assert scene.faults() == ["S4: a is several messages: 7, 8"]
+
+
 def test_what_comes_behind_a_later_one_is_out_of_order() -> None:
     scene = Scene()
     scene.oracle.publishes("b", "ann", 2, "/a", is_durable=True, is_repeated=True)

@@ -121,6 +121,20 @@ def test_a_server_is_unavailable_while_something_is_wrong_or_if_it_stands_by() -
     assert scene.hears("503::store_unavailable") == []
 
 
+@pytest.mark.parametrize("fault", ["403::publish_denied", "400::request_malformed"])
+def test_no_fault_excuses_that_a_client_is_denied_what_it_may_do(fault: str) -> None:
+    scene = Scene()
+    scene.excuses.add("kill_server", 11.0, 2.0)
+    assert len(scene.hears(fault)) == 1
+
+
+def test_a_connect_is_superseded_only_if_its_client_has_given_it_up() -> None:
+    scene = Scene()
+    assert len(scene.hears("409::connect_superseded")) == 1
+    scene.excuses.add("slow_network", 11.0, 2.0)
+    assert scene.answers.violations(scene.excuses) == []
+
+
 def test_a_restart_costs_no_answer_but_may_cost_a_connection() -> None:
     scene = Scene()
     scene.excuses.add("restart", 11.0, 0.0)

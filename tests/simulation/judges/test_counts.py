@@ -7,7 +7,13 @@ from tests.simulation.judges.excuses import Excuses
 
 
 def page(
-    *, accepted: int = 5, taken: int = 4, appended: int = 4, failures: int = 0, missing: int = 0
+    *,
+    accepted: int = 5,
+    taken: int = 4,
+    appended: int = 4,
+    failures: int = 0,
+    missing: int = 0,
+    unaccounted: int = 0,
 ) -> Page:
     return read(f"""# HELP holdfast_entries_accepted Entries.
 holdfast_messages_published_total 3.0
@@ -17,7 +23,7 @@ holdfast_entries_settled_total{{outcome="acked"}} 2
 holdfast_entries_settled_total{{outcome="dead"}} 1
 holdfast_entries_waiting 2
 holdfast_entries_in_flight 1
-holdfast_entries_unaccounted 0
+holdfast_entries_unaccounted {unaccounted}
 holdfast_work_failures_total {failures}
 holdfast_log_entries_appended_total {appended}
 holdfast_log_entries_missing_total{{from="1"}} {missing}
@@ -40,6 +46,11 @@ def faults(*pages: Page, served: Served | None = None, excuses: Excuses | None =
 def test_what_came_into_queues_has_left_or_is_there() -> None:
     assert faults(page()) == []
     assert faults(page(accepted=6)) == ["S9: server 0 had 7 entries, and knows of 3 and 3"]
+
+
+def test_no_server_misses_an_entry_of_its_own() -> None:
+    wrong = "S9: server 0 says that entries are unaccounted for"
+    assert faults(page(unaccounted=1)) == [wrong]
 
 
 def test_no_piece_of_work_fails() -> None:

@@ -17,9 +17,10 @@ class Scene:
         self.now = 1.0
         self.is_gone = False
         self.letters: list[Letter] = []
+        self.kept: frozenset[str] = frozenset()
         self.excuses = Excuses()
         self.judge = Refusals(
-            *(lambda: self.now, lambda: self.letters, lambda _: frozenset()),
+            *(lambda: self.now, lambda: self.letters, lambda _: self.kept),
             *(lambda *_: False, lambda _: self.is_gone, lambda _: None),
         )
         publish = Publish("p", 1, CHANNEL, 9.0, is_durable, lifetime_s=lifetime_s)
@@ -51,6 +52,13 @@ def test_a_message_that_was_acked_or_buried_has_one_end() -> None:
     buried.says(DEAD)
     buried.dies()
     assert acked.wrong() == buried.wrong() == []
+
+
+def test_a_message_that_has_ended_is_stored_no_more() -> None:
+    scene = Scene()
+    scene.says(None)
+    scene.kept = frozenset({"m"})
+    assert scene.wrong() == ["refusals: m is still in a store"]
 
 
 def test_a_message_without_an_end_is_missed_unless_its_lifetime_is_over() -> None:
