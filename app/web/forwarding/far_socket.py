@@ -35,6 +35,8 @@ class FarSocket:
         self._receipts: deque[Receipt | None] = deque()
         # Messages of the client that wait for the one that is being handled.
         self._waiting: deque[tuple[int, bytes]] = deque()
+        # Those that have no reply yet. What waits for the store, or for other shards, is handled.
+        self._unanswered: set[Exchange] = set()
         self._is_handling = self._is_closed = False
 
     @property
@@ -62,27 +64,40 @@ class FarSocket:
         while self._waiting and not self._is_handling and not self._is_closed:
             number, body = self._waiting.popleft()
             exchange = Exchange(self, self.speaker, self)
+            self._unanswered.add(exchange)
             self._is_handling = True
-            if self._replies.handle(exchange, body, partial(self._done, number)):
+            if self._replies.handle(exchange, body, partial(self._done, number, exchange)):
                 self._is_handling = False
                 self._replies.link.send(pack(Kind.DONE, number))
 
-    def _done(self, number: int, refused: RequestRefused | None) -> None:
+    def _done(self, number: int, exchange: Exchange, refused: RequestRefused | None) -> None:
         self._is_handling = False
         if refused is None:
             self._replies.link.send(pack(Kind.DONE, number))
         else:
             self._replies.refuse(number, refused)
+            self._is_answered(exchange)
         self._go_on()
+
+    @property
+    def owes_replies(self) -> bool:
+        """Whether the client waits for any reply."""
+        return bool(self._unanswered)
+
+    def _is_answered(self, exchange: Exchange) -> None:
+        self._unanswered.discard(exchange)
+        self._replies.on_answered()
 
     # To the client
 
     def answer(self, exchange: Exchange, messages: Sequence[Event]) -> Taken:
-        if exchange.is_superseded:
-            # The client no longer waits for this reply: it has sent another connect since.
-            return False
-        frames = answer_frames(exchange, messages, self._replies.messages_per_frame)
-        return self._write(frames, has_messages=bool(messages))
+        is_taken: Taken = False
+        # If it is superseded, the client has sent another connect, and waits for that reply.
+        if not exchange.is_superseded:
+            frames = answer_frames(exchange, messages, self._replies.messages_per_frame)
+            is_taken = self._write(frames, has_messages=bool(messages))
+        self._is_answered(exchange)
+        return is_taken
 
     def push(self, messages: Sequence[Event]) -> Taken:
         return self._write(frames_of(messages, self._replies.messages_per_frame), has_messages=True)

@@ -14,6 +14,10 @@ from holdfast.web.write_coalescer import WriteCoalescer
 _NO_FRAMES: Final = b""
 
 
+def _nothing() -> None:
+    """Take no note of replies."""
+
+
 class Replies:
     """What the carriers and sockets of one door share."""
 
@@ -30,6 +34,8 @@ class Replies:
         # By which replies leave when this process may speak to clients.
         self.coalescer = coalescer
         self.messages_per_frame = messages_per_frame
+        # Called when a socket has written a reply.
+        self.on_answered: Callable[[], None] = _nothing
         # Frames to be written, and to which sockets.
         self._frames = _NO_FRAMES
         self._group: list[int] = []

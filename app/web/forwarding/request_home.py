@@ -121,6 +121,9 @@ class Home:
         self._exchanges: dict[int, Exchange] = {}
         self._receipts: dict[int, Receipt] = {}
         self._sockets: dict[int, FarSocket] = {}
+        # Whether the door waits until its sockets have all replies.
+        self._is_settling = False
+        self._replies.on_answered = self._say_settled
         # Carriers of the latest replies with messages, which their sessions remember.
         self._answered: dict[int, FarCarrier] = {}
 
@@ -200,6 +203,7 @@ class Home:
         socket = self._sockets.pop(number, None)
         if socket is not None:
             self._leave(socket)
+            self._say_settled()
 
     def _leave(self, socket: FarSocket) -> None:
         socket.leave(self._clock())
@@ -231,15 +235,21 @@ class Home:
         self.is_quiet = True
 
     def _settle(self, _: int, __: bytes) -> None:
-        """Answer held connects, and then say so."""
+        """Answer held connects, and say so when sockets have all replies."""
         for exchange in [*self._exchanges.values()]:
             self._core.release(exchange)
         for socket in self._sockets.values():
             held = None if socket.session is None else socket.session.held_connect
             if held is not None and held.pipe is socket:
                 self._core.release(held)
-        # After these answers.
-        self._coalescer.write(LinkSink(self.link, self.link.send), pack(Kind.SETTLED, 0))
+        self._is_settling = True
+        self._say_settled()
+
+    def _say_settled(self) -> None:
+        if self._is_settling and not any(each.owes_replies for each in self._sockets.values()):
+            self._is_settling = False
+            # After these answers.
+            self._coalescer.write(LinkSink(self.link, self.link.send), pack(Kind.SETTLED, 0))
 
     # What the door gets
 

@@ -127,6 +127,22 @@ async def test_a_door_that_leaves_gets_answers_on_sockets_and_then_no_pushes() -
         assert (session.pipe, session.queue.count, session.pauses) == (None, 1, 0)
 
 
+async def test_a_door_that_leaves_waits_for_replies_on_sockets_that_wait_for_the_store() -> None:
+    async with pair() as both:
+        client = both.connect()
+        await client.send(UPGRADE_WITH_COOKIE, frame(encode(HANDSHAKE)))
+        await both.settle(client)
+        await client.send(frame(encode({**PUBLISH, "ext": {"delivery": {"key": "once"}}})))
+        await both.settle(client)
+        both.far.settle()
+        await both.settle(client)
+        assert not both.far.is_answered
+        both.home.keeper.turn()
+        await both.settle(client)
+        assert b'"id":"4"' in client.transport.written
+        assert both.far.is_answered
+
+
 async def test_a_door_that_leaves_refuses_what_waits_for_a_link() -> None:
     async with pair() as both:
         client = await enter(both)
