@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from holdfast.store.layouts import LAYOUTS
 from tests.simulation.actors import Plan, Publisher, Receiver
 from tests.simulation.cast import Actor, Cast
 from tests.simulation.deployment import Deployment
@@ -59,6 +60,9 @@ _LATE, _LATEST_S = 0.4, 12.0
 _ANSWER_S = (1.0, 5.0)
 # How often servers of one machine give connections to each other.
 _GIVES = 0.7
+# How often an earlier release, which had one server, has left the store.
+_FORMER = 0.2
+IN_FORMER_LAYOUT = "a store was in an earlier layout"
 # How many sessions begin over WebSockets: often none, so that clients have two connections.
 _SOCKETS = (0.0, 0.0, 0.4, 0.9)
 
@@ -133,6 +137,10 @@ class Play:
             poll_s=poll_s,
             is_supervised=setting.is_supervised or is_embedded,
         )
+        former = Random(f"{world.seed} layout")
+        if not (is_embedded or has_shards) and former.random() < _FORMER:
+            site.begin_in(former.choice(LAYOUTS[:-1]).number)
+            world.coverage.mark(IN_FORMER_LAYOUT)
         # No other server can have such a store.
         self.oracle.leases.are_needed = self.oracle.leases.are_needed and not is_embedded
         self.oracle.ends_of = deployment.ends_of

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tests.simulation.faults import restart_in_vain
-from tests.simulation.play import Setting
+from tests.simulation.play import IN_FORMER_LAYOUT, Setting
 from tests.simulation.schedule import possible
 from tests.simulation.small import REACHED, mark_of
 from tests.simulation.store_faults import cut_power_of_store
@@ -27,6 +27,8 @@ def required(setting: Setting) -> Iterator[str]:
         yield f"script {script}"
         yield f"repeated {script}"
     yield from _OF_ALL
+    if not (setting.has_shards or setting.kind is Kind.EMBEDDED):
+        yield IN_FORMER_LAYOUT
     if setting.kind is Kind.EMBEDDED:
         yield from ("an embedded store was started", "an embedded store was adopted")
     else:

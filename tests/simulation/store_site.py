@@ -23,7 +23,8 @@ _RETRY_S = 0.1
 _MOST_SHARDS = 3
 # The keys of all shards but the first one.
 _SHARD = re.compile(r"\{holdfast/(\d+)")
-_META = RedisKeys("holdfast").meta.encode()
+_NAMESPACE = "holdfast"
+_META = RedisKeys(_NAMESPACE).meta.encode()
 
 
 class Kind(Enum):
@@ -182,6 +183,12 @@ class StoreSite:
         return self._hosts[node]
 
     # What happens to them
+
+    def begin_in(self, layout: int) -> None:
+        """Let the stores be in an earlier layout, as an earlier release has left them."""
+        for shard in range(self.shards):
+            meta = RedisKeys(_NAMESPACE, shard).meta.encode()
+            self.store_of(shard).primary.do(b"HSET", meta, b"version", b"%d" % layout)
 
     def end(self, node: Node) -> None:
         """End a server; nothing listens at its address."""
