@@ -56,14 +56,22 @@ class Coming(NamedTuple):
     at: float
 
 
+class _Repeated(NamedTuple):
+    """What came again; when it had come before that, and when a server knew that it was settled."""
+
+    key: str
+    came_at: float
+    settled_at: float
+
+
 @dataclass(slots=True)
 class Heard:
     """What one receiver got: keys with the ids under which they came, in the order of arrival."""
 
     is_named: bool
     ids: dict[str, list[str]] = field(default_factory=dict)
-    # What came again although no repeat was due, and when it had come before that.
-    repeated: list[tuple[str, float]] = field(default_factory=list)
+    # What came again although no repeat was due.
+    repeated: list["_Repeated"] = field(default_factory=list)
     # How each id came, each time.
     came: dict[str, list[Coming]] = field(default_factory=dict)
     # When ids were settled, and by which server: it answered behind the acknowledgement.
@@ -166,7 +174,7 @@ class Oracle:
         if not is_named:
             # Without acknowledgements nothing is sent twice.
             if ids:
-                heard.repeated.append((key, self.now()))
+                heard.repeated.append(_Repeated(key, self.now(), self.now()))
             ids.append("")
             return
         if id not in ids:
@@ -176,7 +184,7 @@ class Oracle:
             is_late = self.judges_repeats and self.now() - at > _SETTLED_S
             is_known = before.server is settler or not self._is_of_an_instant(before)
             if is_late or (is_known and settler is self.home_of(receiver)):
-                heard.repeated.append((key, before.at))
+                heard.repeated.append(_Repeated(key, before.at, at))
                 # It must be settled once more.
                 del heard.settled[id]
         heard.came.setdefault(id, []).append(Coming(key, self.home_of(receiver), self.now()))
@@ -203,7 +211,7 @@ class Oracle:
                 # Anew if it has come again since it was settled.
                 heard.settled[id] = server, self.now()
             elif (before := heard.came[id][-2]).server is server:
-                heard.repeated.append((before.key, before.at))
+                heard.repeated.append(_Repeated(before.key, before.at, before.at))
 
     def forgets(self, receiver: str, *, but: Collection[str]) -> None:
         """Note that a receiver crashes: what it has not acknowledged must come again.
@@ -320,24 +328,25 @@ class Oracle:
                 found.append(f"S4: {key} is several messages: {', '.join(sorted(ids))}")
         for receiver, heard in self._heard.items():
             found += [
-                f"S4: {receiver} got {key} again"
-                for key, came_at in heard.repeated
-                if not self._may_repeat(heard, key, came_at)
+                f"S4: {receiver} got {each.key} again"
+                for each in heard.repeated
+                if not self._may_repeat(heard, each)
             ]
         return found
 
-    def _may_repeat(self, heard: Heard, key: str, came_at: float) -> bool:
-        """Return whether a failover may have lost the key, or that the message was handed out.
+    def _may_repeat(self, heard: Heard, repeated: _Repeated) -> bool:
+        """Return whether a failover may have lost the key, or that the message was settled.
 
         Without acknowledgements, the confirmation of a door may also be lost, with its link.
         """
         if not heard.is_named:
-            publish = self.published[key]
+            publish = self.published[repeated.key]
             is_lost = any(
-                begin <= came_at and publish.begun_at <= end for begin, end in self.lost_links
+                begin <= repeated.came_at and publish.begun_at <= end
+                for begin, end in self.lost_links
             )
             return is_lost or self.is_in_doubt(publish)
-        return any(tail.begin <= came_at <= tail.end for tail in self.lost_tails())
+        return self.may_have_lost(repeated.came_at, repeated.settled_at)
 
     def is_in_doubt(self, publish: Publish) -> bool:
         """Return whether a failover may have lost the key before the publisher had an answer."""

@@ -157,6 +157,7 @@ class Play:
         for unit in deployment.units:
             unit.excuses = self.bench.excuses
         self.stage = Stage(world, self.oracle, deployment, site, self.bench.excuses)
+        site.on_lost = self._lose_store
         self.stage.has_long_faults = Random(f"{world.seed} long").random() < LONG_WORLDS
         self._division = Division(self.stage, deployment) if setting.divides else None
         # With TLS, connections would stay where they are.
@@ -183,6 +184,11 @@ class Play:
         # When the last fault ended.
         self._over_at = 0.0
         self.schedule: Schedule
+
+    def _lose_store(self) -> None:
+        """Note that servers do not reach the store any more."""
+        now = self._world.now
+        self.oracle.cut_off += [(place.process, now) for place in self.stage.places]
 
     def _wall(self) -> float:
         return _STORE_EPOCH_S + self._world.now

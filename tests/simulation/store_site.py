@@ -82,6 +82,8 @@ class StoreSite:
         self._clock = clock
         # How many shards there are.
         self.shards = 1
+        # Called when a primary has ended.
+        self.on_lost: Callable[[], None] = lambda: None
         self._hosts: dict[Node, Host] = {}
         # Since when former primaries wrote what no other server has.
         self._tails: list[tuple[float, Node]] = []
@@ -119,6 +121,7 @@ class StoreSite:
         for node in nodes:
             host = self._hosts[node] = Host(self._world, (node.host, node.port), node.connect)
             node.on_command = self._world.coverage.command
+            node.on_crashed = partial(self._crashed, node)
             if self.kind is Kind.EMBEDDED:
                 node.is_running = False
             else:
@@ -126,6 +129,10 @@ class StoreSite:
             node.settings.set("appendonly", "yes")
             if self.kind.has_replicas:
                 node.settings.set("appendfsync", "always")
+
+    def _crashed(self, node: Node) -> None:
+        if self.is_primary(node.host):
+            self.on_lost()
 
     @property
     def durability(self) -> str:

@@ -93,6 +93,22 @@ def test_another_server_that_is_cut_off_excuses_nothing() -> None:
     assert scene.faults() == ["S4: joe got a again"]
 
 
+@pytest.mark.parametrize(("lost_since", "may_come"), [(0.9, True), (1.2, True), (2.6, False)])
+def test_what_was_settled_while_a_store_lost_that_may_come_again_from_the_next_server(
+    lost_since: float, may_come: bool
+) -> None:
+    scene = Scene()
+    scene.oracle.lost_tails = lambda: [Tail(lost_since, 3.0, None, 3.5)]
+    scene.come()
+    scene.now = 1.5
+    scene.settle()
+    scene.now, scene.home = 2.5, LATER
+    # It answers behind an acknowledgement of what it does not know.
+    scene.settle()
+    scene.come()
+    assert scene.faults() == ([] if may_come else ["S4: joe got a again"])
+
+
 def test_what_a_receiver_has_not_acknowledged_when_it_crashes_must_come_again() -> None:
     scene = Scene()
     scene.home, scene.now = None, 1.2

@@ -55,3 +55,16 @@ def test_a_store_that_ends_alone_loses_nothing() -> None:
         site.start(node)
         assert b"new" in node.keyspace.data
         assert not site.lost_tails()
+
+
+@pytest.mark.parametrize(("which", "is_told"), [(0, True), (1, False)])
+def test_the_end_of_a_primary_is_told_and_that_of_a_replica_is_not(
+    *, which: int, is_told: bool
+) -> None:
+    world = World(1)
+    site = StoreSite(world, Kind.PAIR, lambda: world.now)
+    told: list[float] = []
+    site.on_lost = lambda: told.append(world.now)
+    with world:
+        site.first.nodes[which].crash()
+    assert bool(told) is is_told
