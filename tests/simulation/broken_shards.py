@@ -61,11 +61,6 @@ def what_crosses_is_appended_afterwards(stack: ExitStack) -> None:
     replace(stack, Member, "frame_of", later)
 
 
-def passing_frames_leave_late(stack: ExitStack) -> None:
-    """Behind durable ones, which were accepted later."""
-    replace(stack, Member, "flush", nothing)
-
-
 def passing_messages_never_cross(stack: ExitStack) -> None:
     """Their publishers hear that they were accepted, and nobody at other shards gets them."""
     replace(stack, Passing, "add", nothing)
@@ -318,7 +313,6 @@ BUILDS_OF_SHARDS: dict[str, Damage] = {
         frames_are_numbered_by_the_store,
         ids_of_killed_servers_are_given_again,
         what_crosses_is_appended_afterwards,
-        passing_frames_leave_late,
         passing_messages_never_cross,
         passing_messages_swap_places,
         passing_messages_need_the_store,
