@@ -82,7 +82,11 @@ class SupervisedPost:
             self.process, self.server = process, None
         if self.crashes:
             self.crashes -= 1
-            self.unit.world.later(_CRASH_S * self.unit.world.random.random(), process.kill)
+            world = self.unit.world
+            crashes_in_s = _CRASH_S * world.random.random()
+            world.later(crashes_in_s, process.kill)
+            # A supervisor pauses before it starts another one, which may also be that of a restart.
+            self.unit.excuses.add("crash_server_often", world.now, crashes_in_s)
 
     def serves(self, process: Process, server: RunningServer) -> None:
         """Note that a process serves here."""

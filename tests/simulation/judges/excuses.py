@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection
-from math import inf
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 # Faults through which nothing is lost, refused or forgotten: servers that are replaced, or go on
@@ -24,16 +24,55 @@ LOSE_TAILS: Final = frozenset(
         *("cut_off_server_with_primary", "fill_disk_and_cut_off_server_with_primary"),
     )
 )
-# How long after a fault its effects may still show.
-HEALS_S: Final = 15.0
+# How long after most faults their effects may still show: clients and servers connect again.
+HEALS_S: Final = 6.0
+# After others it takes longer, whatever their duration was.
+_HEALS_S: Final = {
+    # A connection that is lost is given up when it has been silent for five seconds.
+    **dict.fromkeys(("cut_connection", "hold_connection"), 9.0),
+    **dict.fromkeys(("lose_connection", "lose_direction"), 12.0),
+    **dict.fromkeys(("part_from_clients", "part_from_store", "part_from_server"), 8.0),
+    **dict.fromkeys(("slow_network", "move_slot", "cut_off_replica", "slow_replica"), 8.0),
+    # It begins at a call, and a suspension lasts as long as a lease at least.
+    **dict.fromkeys(("freeze_server_in_call", "kill_server_in_call", "hold_reading"), 8.0),
+    **dict.fromkeys(("crash_store_soon", "suspend_server_in_raise"), 8.0),
+    # A server that has not run loses its lease, or its supervisor replaces it.
+    **dict.fromkeys(("freeze_server", "suspend_server", "freeze_server_for_long"), 8.0),
+    # Servers learn which store serves now, tell it what it lacks, and whose it is.
+    **dict.fromkeys(LOSE_TAILS - {DIVISION}, 12.0),
+    # A restart takes as long as its slowest step; whoever hangs is killed after five seconds, or
+    # goes on after ten.
+    **dict.fromkeys(("restart", "ask_for_restart", "ask_by_signal"), 10.0),
+    **dict.fromkeys(("restart_with_bad_settings", "restart_with_bad_code"), 10.0),
+    **dict.fromkeys(("restart_in_vain", "restart_that_hangs", "restart_and_kill"), 10.0),
+    "restart_and_freeze": 15.0,
+}
+# How much longer after one that lasted long, by its duration: what has gathered is worked off, with
+# small limits in some worlds. And how long it takes at most until all is well again.
+_GATHERED: Final = 0.2
+_LONGEST_S: Final = 15.0
+# While a process stands still, or cannot reach a store, it does not hear of other faults.
+_STAND_STILL: Final = frozenset(
+    (
+        *("freeze_server", "freeze_server_in_call", "freeze_server_for_long"),
+        *("suspend_server", "suspend_server_in_raise", "freeze_supervisor", "freeze_store"),
+        *("end_store", "crash_store_soon", "cut_power", "cut_power_of_store"),
+        *("part_from_store", "hold_reading", "lose_machine"),
+    )
+)
+
+
+def _healing_s(fault: str, duration_s: float) -> float:
+    return min(_LONGEST_S, _HEALS_S.get(fault, HEALS_S) + _GATHERED * duration_s)
 
 
 class Trouble(NamedTuple):
-    """Something that went wrong, from when until when its effects may show."""
+    """Something that went wrong, from when until when, and until when its effects may show."""
 
     fault: str
     since: float
-    until: float = inf
+    over: float
+    until: float
 
 
 class Excuses:
@@ -45,15 +84,21 @@ class Excuses:
         self.judged: Counter[str] = Counter()
         self.used: Counter[str] = Counter()
 
-    def add(self, fault: str, since: float, duration_s: float, *, heals_s: float = HEALS_S) -> None:
+    def add(
+        self, fault: str, since: float, duration_s: float, *, heals_s: float | None = None
+    ) -> None:
         """Note something that goes wrong for some time."""
-        self._troubles.append(Trouble(fault, since, since + duration_s + heals_s))
+        over = since + duration_s
+        longer_s = _healing_s(fault, duration_s) if heals_s is None else heals_s
+        self._troubles.append(Trouble(fault, since, over, over + longer_s))
 
     def end(self, fault: str, now: float) -> None:
         """Note that all that goes wrong by this name ends."""
-        until = now + HEALS_S
+        until = now + _healing_s(fault, 0.0)
         self._troubles[:] = [
-            each._replace(until=min(each.until, until)) if each.fault == fault else each
+            each._replace(over=min(each.over, now), until=min(each.until, until))
+            if each.fault == fault
+            else each
             for each in self._troubles
         ]
 
@@ -94,17 +139,26 @@ class Excuses:
         only: Collection[str] | None = None,
     ) -> str | None:
         """Return a fault whose effects may show between these times; None if all was calm."""
-        for fault, begin, end in self._troubles:
-            counts = fault not in harmless if only is None else fault in only
-            if counts and begin <= until and since <= end:
-                return fault
+        for each in self._troubles:
+            counts = each.fault not in harmless if only is None else each.fault in only
+            if counts and each.since <= until and since <= self._shows_until(each):
+                return each.fault
         return None
+
+    def _shows_until(self, trouble: Trouble) -> float:
+        """Return until when its effects may show to those that stood still meanwhile."""
+        until = trouble.until
+        stops = [each for each in self._troubles if each.fault in _STAND_STILL]
+        for stop in sorted(stops, key=attrgetter("since")):
+            if stop.since <= until and trouble.since <= stop.over:
+                until = max(until, stop.until)
+        return until
 
     def number_of(self, fault: str, since: float, until: float) -> int:
         """Return how often this fault went wrong between these times; its effects do not count."""
         return sum(
-            name == fault and begin <= until and since <= end - HEALS_S
-            for name, begin, end in self._troubles
+            name == fault and begin <= until and since <= over
+            for name, begin, over, _ in self._troubles
         )
 
     def begin_again(self) -> None:

@@ -42,7 +42,7 @@ def test_a_kept_connection_may_have_been_lost_with_the_fault_that_ended_it(
 ) -> None:
     scene = Scene()
     scene.excuses.add("kill_server", 11.0, 2.0)
-    scene.now = 40.0
+    scene.now = 34.0
     lost = Lost("IncompleteReadError")
     lost.ended_before_s = ended_before_s
     scene.answers.failed(scene.asks(), lost)
