@@ -14,9 +14,10 @@ from tests.simulation.books import Books
 from tests.simulation.cast import ALL_RULES, RULES, Rules
 from tests.simulation.embedded import Stores
 from tests.simulation.gluttons import LIMITS
-from tests.simulation.oracle import Oracle, bucket_of
+from tests.simulation.oracle import Oracle, Publish, bucket_of, shard_of
 from tests.simulation.process import Process
 from tests.simulation.server import PORT, Post, Served, settings_of
+from tests.simulation.store.groups import Group
 from tests.simulation.store_site import StoreSite
 from tests.simulation.supervised import Unit
 from tests.simulation.world import World
@@ -137,6 +138,13 @@ class Deployment:
     def _home_of(self, client: str) -> Process | None:
         """Return the server that has the session of a client, whatever its door."""
         return self.places[self._of_bucket[self._oracle.buckets[client]]].process
+
+    def stores_of(self, client: str, publish: Publish) -> Sequence[Group] | None:
+        """Return the stores that a message to a client needs; None if all shards are in one."""
+        if not self._site.has_own:
+            return None
+        shards = shard_of(publish.id), self._of_bucket[self._oracle.buckets[client]]
+        return [self._site.store_of(shard) for shard in shards]
 
     def home_of_id(self, client_id: str) -> Process | None:
         """Return the server that has the session with this client id."""

@@ -1,7 +1,7 @@
 """What goes wrong in a simulated deployment, each for a limited time."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
@@ -49,6 +49,9 @@ class Stage:
     excuses: Excuses
     # Whether some faults outlast sessions, the lives of logs, and everybody's patience.
     has_long_faults: bool = False
+    # When the fault began that begins now, and which store each fault concerns, by that.
+    begun_at_s: float = 0.0
+    struck: dict[float, Group] = field(default_factory=dict)
 
     @property
     def places(self) -> Sequence[Served]:
@@ -87,7 +90,9 @@ class Stage:
     def store(self) -> Group:
         """Return a server of the store that has data of the deployment, with its replicas."""
         groups = self.site.groups
-        return groups[0] if len(groups) == 1 else self.random.choice(groups)
+        found = groups[0] if len(groups) == 1 else self.random.choice(groups)
+        self.struck[self.begun_at_s] = found
+        return found
 
     def connection(self) -> End | None:
         """Return one end of a connection."""

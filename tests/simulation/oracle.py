@@ -105,8 +105,9 @@ class Oracle:
         self.buckets: dict[str, int] = {}
         # Returns which server has a receiver's session.
         self.home_of: Callable[[str], Process | None] = lambda _: self.speaker
-        # Whether a message may come before an earlier one of its publisher and channel.
-        self.may_overtake: Callable[[Publish, Publish], bool] = lambda *_: False
+        # Whether a message may come to a receiver before an earlier one of its publisher and
+        # channel.
+        self.may_overtake: Callable[[str, Publish, Publish], bool] = lambda *_: False
         # Whether what this publisher publishes reaches this receiver.
         self.reaches: Callable[[str, str], bool] = lambda *_: True
         # What stores wrote, and lost. Publish keys may be lost with that, but only of messages that
@@ -357,7 +358,7 @@ class Oracle:
 
         Its server, which had accepted it, has ended before it could tell the store again.
         """
-        shard = int(publish.id[-_SHARD:])
+        shard = shard_of(publish.id)
         return self.has_one_copy and any(
             tail.shard in (None, shard)
             and publish.begun_at <= tail.end
@@ -398,7 +399,11 @@ class Oracle:
                     continue
                 others = last.setdefault((publish.publisher, publish.channel), [])
                 later = [each for each in others if publish.serial < each[0].serial]
-                if any(not self.may_overtake(publish, each) for each, is_sure in later if is_sure):
+                if any(
+                    not self.may_overtake(receiver, publish, each)
+                    for each, is_sure in later
+                    if is_sure
+                ):
                     found.append(f"S5: {receiver} got {key} behind a later one")
                 # All that a message may be behind.
                 others[:] = [*later, (publish, key not in heard.unsure)]
@@ -408,3 +413,8 @@ class Oracle:
 def bucket_of(client_id: str) -> int:
     """Return the part of the deployment in which the session with this id is."""
     return int(client_id[:_BUCKET])
+
+
+def shard_of(message_id: str) -> int:
+    """Return the shard that has accepted the message with this id."""
+    return int(message_id[-_SHARD:])

@@ -154,6 +154,8 @@ class Play:
         )
         self.bench.has_groups = cast.has_groups
         self.oracle.may_overtake = self.bench.order.may_overtake
+        if not setting.divides:
+            self.bench.order.stores_of = deployment.stores_of
         for unit in deployment.units:
             unit.excuses = self.bench.excuses
         self.stage = Stage(world, self.oracle, deployment, site, self.bench.excuses)
@@ -207,7 +209,7 @@ class Play:
             without=setting.without,
         )
         self.schedule.begin(self.stage)
-        self.bench.know(self.schedule, has_shards=setting.has_shards)
+        self.bench.know(self.schedule, self.stage.struck, has_shards=setting.has_shards)
         division = self._division
         if division is not None:
             world.later(world.random.uniform(*_DIVIDES_S), division.begin)

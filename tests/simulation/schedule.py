@@ -59,6 +59,7 @@ class Schedule:
 def _begin(stage: Stage, one: Occurrence) -> None:
     stage.world.note("fault", one.fault.__name__)
     stage.world.coverage.mark(f"fault {one.fault.__name__}")
+    stage.begun_at_s = one.at_s
     one.fault(stage, one.duration_s)
 
 

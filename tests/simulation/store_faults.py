@@ -26,7 +26,8 @@ def cut_power(stage: Stage, duration_s: float) -> None:
     """Cut the power of a machine on which a server is with its store."""
     post = stage.machine()
     post.pause_s = duration_s
-    primary = stage.site.store_of(stage.places.index(post)).primary
+    store = stage.struck[stage.begun_at_s] = stage.site.store_of(stage.places.index(post))
+    primary = store.primary
     stage.site.cut_power(primary, stage.random)
     post.process.kill()
     stage.world.later(duration_s * stage.random.random(), partial(stage.site.start, primary))

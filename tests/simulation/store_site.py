@@ -156,9 +156,14 @@ class StoreSite:
         """The servers that have the data of the first shard."""
         return self._group if self.cluster is None else self.cluster.group_of(_META)
 
+    @property
+    def has_own(self) -> bool:
+        """Whether each of several shards has a store of its own."""
+        return self.kind in _OWN and self.shards > 1
+
     def store_of(self, shard: int) -> Group:
         """Return the servers that have the data of a shard."""
-        return self._own[shard] if self.kind in _OWN and self.shards > 1 else self.first
+        return self._own[shard] if self.has_own else self.first
 
     def own_node(self, shard: int) -> Node:
         """Return the server of the store that one shard has for itself."""

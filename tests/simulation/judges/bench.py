@@ -17,6 +17,7 @@ from tests.simulation.oracle import Publish
 from tests.simulation.process import Process
 from tests.simulation.schedule import Schedule
 from tests.simulation.session import Attempt
+from tests.simulation.store.groups import Group
 from tests.simulation.talker import Denied, Lost, Message
 
 # For so long servers may begin, and clients find nobody.
@@ -80,10 +81,10 @@ class Bench:
 
     # What it means
 
-    def know(self, schedule: Schedule, *, has_shards: bool) -> None:
-        """Note what will go wrong."""
+    def know(self, schedule: Schedule, struck: Mapping[float, Group], *, has_shards: bool) -> None:
+        """Note what will go wrong, and, by its time, which store each fault will concern."""
         self.answers.has_shards = has_shards
-        self.order.know(schedule)
+        self.order.know(schedule, struck)
         for each in schedule.occurrences:
             self.excuses.add(each.fault.__name__, each.at_s, each.duration_s)
 

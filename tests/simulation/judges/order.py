@@ -1,9 +1,11 @@
 """Says when a message that is not stored may come before an earlier one of its channel that is."""
 
-from typing import Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from tests.simulation.oracle import Publish
-from tests.simulation.schedule import Schedule
+from tests.simulation.schedule import Occurrence, Schedule
+from tests.simulation.store.groups import Group
 
 # Faults while which a server cannot reach a store, or it takes nothing, and for how much longer.
 _AWAY: Final = {
@@ -29,30 +31,44 @@ _WAIT_S: Final = 5.0
 _ON_ITS_WAY_S: Final = 2.0
 
 
+# Those that concern one server of the store, if any: a connection may lead to a client.
+_OF_ONE: Final = frozenset(_AWAY) - {"hold_reading"}
+
+
+class _Away(NamedTuple):
+    """That a store was away: since when, until when, and which one; None if it may be any."""
+
+    since: float
+    until: float
+    store: Group | None
+
+
 class Order:
     """Knows for how long stores were away."""
 
     def __init__(self) -> None:
-        self._away: list[tuple[float, float]] = []
+        self._occurrences: Sequence[Occurrence] = ()
+        self._struck: Mapping[float, Group] = {}
+        # Returns which stores a message needs to come to a receiver; None if it may need any.
+        self.stores_of: Callable[[str, Publish], Collection[Group] | None] = lambda *_: None
 
-    def know(self, schedule: Schedule) -> None:
-        """Note what will go wrong."""
-        for each in schedule.occurrences:
-            longer_s = _AWAY.get(each.fault.__name__)
-            if longer_s is not None:
-                self._away.append((each.at_s, each.at_s + each.duration_s + longer_s))
-        for each in schedule.occurrences:
+    def know(self, schedule: Schedule, struck: Mapping[float, Group]) -> None:
+        """Note what goes wrong, and, by its time, which store each fault will have concerned."""
+        self._occurrences, self._struck = schedule.occurrences, struck
+
+    def _away(self) -> list[_Away]:
+        found = []
+        for each in self._occurrences:
+            name, store = each.fault.__name__, self._struck.get(each.at_s)
+            if name in _AWAY and (store is not None or name not in _OF_ONE):
+                until = each.at_s + each.duration_s + _AWAY[name]
+                found.append(_Away(each.at_s, until, store))
+        for each in self._occurrences:
             if each.fault.__name__.startswith(_STOPS):
-                self._prolong(each.at_s, each.duration_s)
+                found = [_prolonged(away, each) for away in found]
+        return found
 
-    def _prolong(self, at_s: float, duration_s: float) -> None:
-        """A server that does not run counts no time, so what it waits for ends later."""
-        self._away = [
-            (begin, end + duration_s if begin <= at_s + duration_s and at_s <= end else end)
-            for begin, end in self._away
-        ]
-
-    def may_overtake(self, before: Publish, later: Publish) -> bool:
+    def may_overtake(self, receiver: str, before: Publish, later: Publish) -> bool:
         """Return whether a message may come before an earlier one of its publisher and channel.
 
         One that is not stored waits for a stored one for five seconds at most, and not for one
@@ -60,7 +76,17 @@ class Order:
         """
         if later.is_durable or not before.is_durable:
             return False
+        needed = self.stores_of(receiver, before)
         return any(
-            begin - _ON_ITS_WAY_S <= before.accepted_at <= end - _WAIT_S and later.begun_at <= end
-            for begin, end in self._away
+            each.since - _ON_ITS_WAY_S <= before.accepted_at <= each.until - _WAIT_S
+            and later.begun_at <= each.until
+            for each in self._away()
+            if needed is None or each.store is None or each.store in needed
         )
+
+
+def _prolonged(away: _Away, stop: Occurrence) -> _Away:
+    """A server that does not run counts no time, so what it waits for ends later."""
+    if away.since <= stop.at_s + stop.duration_s and stop.at_s <= away.until:
+        return away._replace(until=away.until + stop.duration_s)
+    return away
