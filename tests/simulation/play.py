@@ -153,6 +153,7 @@ class Play:
             ),
         )
         self.bench.has_groups = cast.has_groups
+        self.bench.deliveries.are_embedded = is_embedded
         self.oracle.may_overtake = self.bench.order.may_overtake
         if not setting.divides:
             self.bench.order.stores_of = deployment.stores_of

@@ -72,6 +72,20 @@ def test_a_restart_excuses_no_loss_and_a_killed_server_does(fault: str) -> None:
     assert scene.excuses.used == {"message lost: kill_server": 1}
 
 
+@pytest.mark.parametrize("fault", ["freeze_store", "fill_disk"])
+def test_a_store_that_is_away_costs_no_message_that_needs_none_if_it_is_the_server_s_own(
+    fault: str,
+) -> None:
+    scene = Scene()
+    scene.hears(30.0)
+    scene.excuses.add(fault, 19.0, 1.0)
+    assert scene.faults() == []
+    scene.deliveries.are_embedded = True
+    assert len(scene.faults()) == 1
+    scene.publish.is_durable = True
+    assert scene.faults() == []
+
+
 def test_a_message_comes_soon_to_who_waits_for_it() -> None:
     scene = Scene()
     scene.comes(20.5)
