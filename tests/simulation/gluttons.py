@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from tests.simulation.actors import Plan
 from tests.simulation.session import SUBSCRIBE, Session
@@ -15,6 +16,9 @@ LIMITS: dict[str, Any] = {
     "max_depth": 32,
     "max_channel_length": 64,
     "max_channel_segments": 8,
+    "max_values": 2_000,
+    "max_delay": 3_600_000,
+    "max_session_filters": 5,
 }
 _CHANNEL = "/glutton"
 _PAUSE_S = 1.0
@@ -27,16 +31,42 @@ def _nested(depth: int) -> Any:
     return found
 
 
-# What is too much, by the error that is due.
-_TOO_MUCH: dict[str, Message] = {
-    "message_too_large": {"channel": _CHANNEL, "data": "x" * LIMITS["max_message_size"]},
-    "message_too_deep": {"channel": _CHANNEL, "data": _nested(LIMITS["max_depth"])},
-    "channel_invalid": {"channel": "/" + "x" * LIMITS["max_channel_length"], "data": 1},
-    "subscriptions_exceeded": {
-        "channel": SUBSCRIBE,
-        "subscription": [f"{_CHANNEL}/{n}" for n in range(LIMITS["max_subscriptions"] + 1)],
-    },
-}
+def _delivery(**options: Any) -> Message:
+    return {"ext": {"delivery": options}}
+
+
+# What ends its connection, too.
+_REQUEST: Final = "request_too_large"
+# What is too much, with the error that is due.
+_TOO_MUCH: Sequence[tuple[str, Message]] = (
+    ("message_too_large", {"channel": _CHANNEL, "data": "x" * LIMITS["max_message_size"]}),
+    ("message_too_deep", {"channel": _CHANNEL, "data": _nested(LIMITS["max_depth"])}),
+    (_REQUEST, {"channel": _CHANNEL, "data": [1] * LIMITS["max_values"]}),
+    ("channel_invalid", {"channel": "/" + "x" * LIMITS["max_channel_length"], "data": 1}),
+    (
+        "channel_invalid",
+        {"channel": _CHANNEL + "/x" * LIMITS["max_channel_segments"], "data": 1},
+    ),
+    (
+        "delivery_invalid",
+        {"channel": _CHANNEL, "data": 1, **_delivery(delay=LIMITS["max_delay"] + 1)},
+    ),
+    (
+        "subscriptions_exceeded",
+        {
+            "channel": SUBSCRIBE,
+            "subscription": [f"{_CHANNEL}/{n}" for n in range(LIMITS["max_subscriptions"] + 1)],
+        },
+    ),
+    (
+        "subscriptions_exceeded",
+        {
+            "channel": SUBSCRIBE,
+            "subscription": [f"{_CHANNEL}/{n}" for n in range(LIMITS["max_session_filters"] + 1)],
+            **_delivery(filter="data.x = 1"),
+        },
+    ),
+)
 
 
 class Glutton:
@@ -68,7 +98,10 @@ class Glutton:
             await asyncio.sleep(_PAUSE_S * random.random())
 
     async def _ask(self) -> None:
-        due, message = random.choice([*_TOO_MUCH.items()])
+        due, message = random.choice(_TOO_MUCH)
+        if due == _REQUEST and self._session.has_one_connection:
+            # The connect would have no answer.
+            return
         try:
             await self._session.send(**message, due=due)
         except (Lost, Denied):

@@ -85,6 +85,11 @@ class Session:
     def _use(self, talker: Talker) -> None:
         self._connecting, self._asking = talker, talker.beside()
 
+    @property
+    def has_one_connection(self) -> bool:
+        """Whether what ends its requests also ends its connect."""
+        return self._asking is self._connecting
+
     async def begin(self, **ext: Any) -> Message:
         """Begin a session, or resume a named one; returns the reply."""
         self._choose_transport()
