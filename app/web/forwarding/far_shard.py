@@ -287,6 +287,10 @@ class FarShard:
         for forwarded in [*self._exchanges.values()]:
             self.abort(forwarded.exchange)
             refuse(forwarded, *([] if is_lone_connect(forwarded.body) else [_UNKNOWN]))
+        if not self.is_settled:
+            # A reply that some client waits for would not come.
+            for socket in self._sockets.values():
+                socket.restart()
 
     def let_go(self) -> None:
         """Take no more for sockets, whose clients go on at another door."""

@@ -2,7 +2,7 @@
 
 from holdfast.web.reading_gate import Reading
 from tests.abuse.attacker import frame
-from tests.web.forwarding.stage import TURNS, pair
+from tests.web.forwarding.stage import TURNS, Pair, pair
 from tests.web.forwarding.test_forwarding import (
     DONE,
     UPGRADE_WITH_COOKIE,
@@ -11,6 +11,7 @@ from tests.web.forwarding.test_forwarding import (
     sessions_of,
 )
 from tests.web.requests import CONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE, encode
+from tests.web.rig import Client
 
 OVER_SOCKET = {**CONNECT, "connectionType": "websocket"}
 
@@ -127,20 +128,38 @@ async def test_a_door_that_leaves_gets_answers_on_sockets_and_then_no_pushes() -
         assert (session.pipe, session.queue.count, session.pauses) == (None, 1, 0)
 
 
+async def with_publish_that_waits(both: Pair) -> Client:
+    """A client whose reply over a socket waits for the store of the home."""
+    client = both.connect()
+    keyed = {**PUBLISH, "ext": {"delivery": {"key": "once"}}}
+    await client.send(UPGRADE_WITH_COOKIE, frame(encode(HANDSHAKE)))
+    await both.settle(client)
+    await client.send(frame(encode(keyed)))
+    await both.settle(client)
+    both.far.settle()
+    await both.settle(client)
+    return client
+
+
 async def test_a_door_that_leaves_waits_for_replies_on_sockets_that_wait_for_the_store() -> None:
     async with pair() as both:
-        client = both.connect()
-        await client.send(UPGRADE_WITH_COOKIE, frame(encode(HANDSHAKE)))
-        await both.settle(client)
-        await client.send(frame(encode({**PUBLISH, "ext": {"delivery": {"key": "once"}}})))
-        await both.settle(client)
-        both.far.settle()
-        await both.settle(client)
+        client = await with_publish_that_waits(both)
         assert not both.far.is_answered
         both.home.keeper.turn()
         await both.settle(client)
         assert b'"id":"4"' in client.transport.written
         assert both.far.is_answered
+        both.far.give_up()
+        await both.settle(client)
+        assert b"the server restarts" not in client.transport.written
+
+
+async def test_a_door_that_leaves_closes_sockets_whose_replies_would_not_come() -> None:
+    async with pair() as both:
+        client = await with_publish_that_waits(both)
+        both.far.give_up()
+        await both.settle(client)
+        assert (1012).to_bytes(2, "big") + b"the server restarts" in client.transport.written
 
 
 async def test_a_door_that_leaves_refuses_what_waits_for_a_link() -> None:
