@@ -8,6 +8,7 @@ from aiohttp import web
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.addresses import BACKLOG, Address
+from holdfast.web.admin.faults import AWAY_FOR_NOW, failure
 from holdfast.web.endpoint import JSON_TYPE, error_body, retry_headers
 
 # When a client should try again: a server may be there at any time.
@@ -27,6 +28,7 @@ class StandbyDoor:
         application = web.Application()
         application.router.add_get("/healthz", self._healthz)
         application.router.add_get("/readyz", self._readyz)
+        application.router.add_route("*", "/admin/{path:.*}", self._refuse_operator)
         application.router.add_route("*", "/{path:.*}", _refuse)
         self._runner = web.AppRunner(application, access_log=None)
 
@@ -54,6 +56,10 @@ class StandbyDoor:
 
     async def _readyz(self, _: web.Request) -> web.Response:
         return self._unready()
+
+    async def _refuse_operator(self, _: web.Request) -> web.Response:
+        """Say it in the words of the administration."""
+        return _last(failure(503, AWAY_FOR_NOW, self._reason))
 
     def _unready(self) -> web.Response:
         return _last(web.Response(status=503, text=self._reason + "\n"))

@@ -97,7 +97,13 @@ def test_in_a_pause_clients_and_probes_are_told_to_try_again(tmp_path: Path, sch
         assert refused.headers["Connection"] == "close"
         assert orjson.loads(refused.body)[0]["error"].startswith("503::server_busy")
         [admin] = re.findall(r"administration is at (\S+)/console/", deployment.log())
-        assert Answer(admin, "GET", "/about", None).status == 503
+        told = Answer(admin, "GET", "/admin/api/v1/about", None)
+        assert told.status == 503
+        # As the administration says it, for programs that operate it.
+        assert orjson.loads(told.body)["error"] == {
+            "code": "resource.temporary.unavailable",
+            "message": ready.body.decode().strip(),
+        }
         (tmp_path / "deadly").unlink()
         ends_at = time.monotonic() + LIMIT_S
         while not is_ready(deployment.url, tls):

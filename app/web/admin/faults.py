@@ -17,6 +17,7 @@ UNKNOWN = "user.oid.unknown"
 CONFLICT = "user.wrongApiUsage"
 TOO_LARGE = "user.maxSizeExceed"
 STORE_UNAVAILABLE = "resource.db.unavailable"
+AWAY_FOR_NOW = "resource.temporary.unavailable"
 # None of xmlBlaster's codes is about HTTP.
 WRONG_USE = CONFLICT
 NOT_SIGNED_IN = "user.security.authentication.accessDenied"
