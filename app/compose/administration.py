@@ -107,7 +107,8 @@ def make_administration(
             clock=clock,
         ),
         audit=audit,
-        new_id=lambda: GIVEN.get() or new_id(),
+        new_id=new_id,
+        given_id=GIVEN.get,
     )
     stack.push_async_callback(replays.close)
     alerts = Alerts()

@@ -160,6 +160,7 @@ def _added(parts: list[Mapping[bytes, bytes]]) -> list[Word]:
 
 
 def _add(job: Job, other: Job) -> None:
+    job.begun = max(job.until, other.until)
     job.total += other.total
     job.acked += other.acked
     job.failed += other.failed

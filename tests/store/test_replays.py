@@ -10,7 +10,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.replays import control
 from holdfast.store.replays import run as replay_run
-from holdfast.store.replays.control import JobNotRunning
+from holdfast.store.replays.control import JobNotRunning, Replays
 from holdfast.store.replays.job_records import JobState, Sent
 from holdfast.store.replays.parameters import ReplayOptions
 from tests.store.hall import ALL, FAST, Scene, ended, prepare, stage
@@ -40,6 +40,37 @@ async def test_a_replay_delivers_letters_as_messages_of_the_next_generation(scen
     assert (job.channels, job.receivers) == ({"/orders/new": 3}, {"joe/1": 2, "ann/1": 1})
     await at.answered()
     assert at.queue("joe/1") == {}
+
+
+@pytest.mark.parametrize("ahead_s", [-1_000, 1_000])
+async def test_another_shard_gives_the_id_of_a_replay_whatever_its_clock(
+    scene: Scene, ahead_s: int
+) -> None:
+    at, hall, _ = scene
+    given = str(int(at.new_id()) + ahead_s * 10**9)
+    jobs = Replays(
+        *(at.store, at.letters.search, at.reader),
+        receivers=hall,
+        audit=at.audit,
+        new_id=at.new_id,
+        given_id=lambda: given,
+    )
+    hall.refused = {2}
+    first, second = (int(at.new_id()) - BASE for _ in range(2))
+    await prepare(at, letter(first, of=1), letter(second, of=2))
+    options = ReplayOptions(rate=10_000, canary=0, stop_at=1)
+    job = await jobs.start(ALL, options, "operator")
+    assert await ended(job) is JobState.DONE
+    assert job.id == given
+    assert (job.total, job.sent, job.acked, job.failed) == (2, 2, 1, 1)
+    assert job.finished is not None
+    # By the clock of this shard, and not of the other one.
+    assert abs(job.finished - int(at.new_id()) // 10**6) < 100_000
+    await at.answered()
+    stored = await jobs.get(given)
+    assert stored is not None
+    assert stored.until == job.until
+    await jobs.close()
 
 
 async def test_a_replay_sends_messages_in_the_order_of_first_publication(scene: Scene) -> None:

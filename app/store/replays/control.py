@@ -37,6 +37,7 @@ class Replays:
 
     Args:
         new_id: Returns nanoseconds since 1970 with 19 digits, each value once.
+        given_id: Returns the id of what another shard begins in all; the empty text otherwise.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Replays:
         receivers: "Receivers",
         audit: Audit,
         new_id: Callable[[], str],
+        given_id: Callable[[], str] = str,
     ) -> None:
         self._store = store
         self._keys = store.keys
@@ -56,6 +58,7 @@ class Replays:
         self._receivers = receivers
         self._audit = audit
         self._new_id = new_id
+        self._given_id = given_id
         self._runs: dict[str, tuple[Run, asyncio.Task[None]]] = {}
         self._resuming: asyncio.Task[None] | None = None
 
@@ -141,9 +144,17 @@ class Replays:
     def _make(self, which: LetterFilter, options: ReplayOptions, who: str, state: JobState) -> Job:
         if options.edit is not None and len(which.ids) != 1:
             raise ValueError("new data can be given to only one letter")
-        id = self._new_id()
-        started = int(id) // NS_PER_MS
-        return Job(id=id, who=who, which=which, options=options, state=state, started=started)
+        # The clock of another shard may be ahead of this one's, or behind it.
+        begun = self._new_id()
+        return Job(
+            id=self._given_id() or begun,
+            who=who,
+            which=which,
+            options=options,
+            state=state,
+            started=int(begun) // NS_PER_MS,
+            begun=begun,
+        )
 
     def _begin(self, job: Job) -> None:
         from holdfast.store.replays.run import Run

@@ -72,7 +72,7 @@ class Sent(NamedTuple):
 class Job:
     """One replay. Times are in ms since 1970."""
 
-    # Nanoseconds since 1970. Later deaths are not included.
+    # Nanoseconds since 1970, by the clock of the shard that gives it to all.
     id: str
     who: str
     which: LetterFilter
@@ -94,6 +94,13 @@ class Job:
     finished: int | None = None
     # Why it stopped or failed.
     reason: str = ""
+    # As letters have ids here: later deaths are not included. Empty if an older server made it.
+    begun: str = ""
+
+    @property
+    def until(self) -> str:
+        """The limit of its letters: all have smaller ids, and later deaths larger ones."""
+        return self.begun or self.id
 
     @property
     def is_under_way(self) -> bool:
@@ -131,8 +138,8 @@ class Job:
 # The script that takes letters counts them in this field. Everything else is one record.
 _SENT = "replayed"
 # Fields that are in no record.
-_UNRECORDED = ("sent", "away")
-_RECORD = "record"
+_UNRECORDED = ("sent", "away", "begun")
+_RECORD, _BEGUN = "record", "begun"
 # Options with another name in the record.
 _RECORDED = {"stop_at": "stop_ratio", "max_replays": "max_generation", "to": "target"}
 
@@ -145,7 +152,8 @@ def pack_job(job: Job) -> dict[str, Word]:
     record["options"] = {_RECORDED.get(name, name): value for name, value in options.items()}
     # Data may be nested deeper, and numbers be larger, than the record's JSON allows.
     record["options"]["data"] = job.options.data
-    return {_RECORD: orjson.dumps({"v": VERSION, **record})}
+    # Older servers do not know it, and could not read a record with it.
+    return {_RECORD: orjson.dumps({"v": VERSION, **record}), _BEGUN: job.begun}
 
 
 def unpack_job(fields: Mapping[bytes, bytes]) -> Job:
@@ -159,7 +167,8 @@ def unpack_job(fields: Mapping[bytes, bytes]) -> Job:
     record["which"] = LetterFilter(**record["which"])
     record["options"] = _options(record["options"])
     record["state"] = JobState(record["state"])
-    return Job(**record, sent=int(fields.get(_SENT.encode(), 0)))
+    sent, begun = int(fields.get(_SENT.encode(), 0)), fields.get(_BEGUN.encode(), b"")
+    return Job(**record, sent=sent, begun=begun.decode())
 
 
 def _options(stored: dict[str, Any]) -> ReplayOptions:

@@ -50,7 +50,7 @@ class Run:
         self._due = self._loop.time()
         # Unsettled messages, and the last dead letter examined for them.
         self._out: set[Sent] = set()
-        self._seen = job.id
+        self._seen = job.until
         self._counted_at = self._loop.time()
         # The message of the last letter sent or being sent.
         self._message = 0
@@ -81,11 +81,11 @@ class Run:
     async def _recall(self) -> None:
         """Restore the counts from the letters that the job has taken."""
         job = self.job
-        self._out, self._seen = set(), job.id
+        self._out, self._seen = set(), job.until
         async for step, last in self._search.scan(job.which.model_copy(update={"state": None})):
             taken = [job.message(letter) for letter in step if letter.job == job.id]
             self._out |= {Sent(job.options.to or each.key, each.message) for each in taken}
-            if len(self._out) >= job.sent or last >= job.id:
+            if len(self._out) >= job.sent or last >= job.until:
                 break
         # Purging a letter does not undo its replay.
         job.acked, job.failed = job.sent - len(self._out), 0

@@ -118,7 +118,7 @@ async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
     order = Order(job.reached)
     async for step, last in search.scan(job.which):
         # Only letters from before the job, and no letters of messages that it replays.
-        meant = [letter for letter in step if letter.id < job.id]
+        meant = [letter for letter in step if letter.id < job.until]
         order.add(meant)
         channels.update(letter.channel for letter in meant)
         by_receiver.update(letter.key for letter in meant)
@@ -132,7 +132,7 @@ async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
                     job.skip(why)
                 elif receivers.is_away(receiver := job.options.to or letter.key):
                     away[receiver] += 1
-        if last >= job.id:
+        if last >= job.until:
             break
     if not job.total:
         # Letters that an earlier process sent may no longer match.
