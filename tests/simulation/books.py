@@ -19,6 +19,10 @@ class Letter(NamedTuple):
     key: str
     channel: str
     code: str
+    id: str = ""
+    # How often its message had been replayed, and which replay has taken the letter itself.
+    generation: int = 0
+    job: str = ""
 
 
 class Books:
@@ -51,9 +55,9 @@ class Books:
     def letters(self) -> list[Letter]:
         """Return all dead letters."""
         return [
-            _letter_in(record)
+            _letter_in(id.decode(), record)
             for keys in self._keys
-            for record in self._hash(keys, keys.dead).values()
+            for id, record in self._hash(keys, keys.dead).items()
         ]
 
     def kept(self, channel: str) -> frozenset[str]:
@@ -98,9 +102,12 @@ class Books:
         return self._keyspace(keys.meta).find(Hash, key.encode()) or Hash()
 
 
-def _letter_in(record: bytes) -> Letter:
+def _letter_in(id: str, record: bytes) -> Letter:
     letter = unpack_letter(record)
-    return Letter(letter.subject, _key_in(record), letter.channel, letter.code)
+    return Letter(
+        *(letter.subject, _key_in(record), letter.channel, letter.code),
+        *(id, letter.generation, letter.job),
+    )
 
 
 def _key_in(record: bytes) -> str:

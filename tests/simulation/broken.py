@@ -23,6 +23,7 @@ from holdfast.store.store import Store
 from holdfast.store.write_right import WriteRight
 from tests.simulation.breaking import Damage, nothing, replace, rewrite
 from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
+from tests.simulation.broken_operations import BUILDS_OF_OPERATIONS
 from tests.simulation.broken_promises import BUILDS_OF_PROMISES, acks_of_former_clients_count
 from tests.simulation.broken_refusals import BUILDS_OF_REFUSALS
 from tests.simulation.broken_shards import BUILDS_OF_SHARDS
@@ -200,11 +201,12 @@ BUILDS: dict[str, Damage] = {
 }
 # Those that need several shards, and all.
 WITH_SHARDS = {**BUILDS_OF_SHARDS, **BUILDS_OF_PROMISES, **BUILDS_OF_REFUSALS}
-ALL_BUILDS = {**BUILDS, **WITH_SHARDS, **BUILDS_OF_DIVISIONS}
+ALL_BUILDS = {**BUILDS, **BUILDS_OF_OPERATIONS, **WITH_SHARDS, **BUILDS_OF_DIVISIONS}
 
 # Who notices others; where nothing is said, anybody does.
 SHOWN_TO: dict[str, str] = {
     **dict.fromkeys(BUILDS_OF_REFUSALS, "refuses"),
+    **dict.fromkeys(BUILDS_OF_OPERATIONS, "operates"),
     "histories_are_read_without_what_comes_meanwhile": "reads",
     "homes_answer_ahead_of_their_logs": "reads",
     "a_frozen_shard_blocks_agreement": "meets",
@@ -247,6 +249,8 @@ SHOWN_AT: dict[str, str] = {
 # What has to go wrong for others to show soon; where nothing is said, anything shows it.
 SHOWN_BY: dict[str, str] = {
     "letters_are_lost_at_a_restart": "restart,kill_server",
+    "replays_end_with_their_server": "kill_server",
+    "holds_end_with_their_server": "kill_server",
     "who_was_missed_gets_everything_at_once": "cut_connection,slow_server",
     "a_retry_forgets_its_clock": "restart",
     "any_confirmed_raise_ends_a_silence": "suspend_server_in_raise,freeze_server,part_from_store",

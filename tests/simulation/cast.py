@@ -1,9 +1,10 @@
 """Who takes part in a seed besides publishers and receivers."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Any, Protocol
 
-from tests.simulation import erasing, histories, jobs, members, refusing
+from tests.simulation import erasing, histories, jobs, members, operating, refusing
 from tests.simulation.actors import Plan, Poster, Publisher
 from tests.simulation.asking import Outcomes, Requester, Responder
 from tests.simulation.books import Books
@@ -11,8 +12,11 @@ from tests.simulation.erasing import Eraser, Erasures, Follower
 from tests.simulation.gluttons import Glutton
 from tests.simulation.histories import Historian, Histories
 from tests.simulation.jobs import Jobs
+from tests.simulation.judges.operations import CHANNEL as TASKS
+from tests.simulation.judges.operations import Operations
 from tests.simulation.judges.refusals import Refusals
 from tests.simulation.members import Attendance, Member, Watcher
+from tests.simulation.operating import Operator
 from tests.simulation.oracle import Oracle
 from tests.simulation.rivals import Rival
 from tests.simulation.workers import Worker
@@ -36,9 +40,9 @@ ALL_RULES: tuple[Rules, ...] = (
 )
 # The groups that may take part: with several shards, and everywhere.
 _OF_SHARDS = READS, ASKS, MEETS, WORKS, ERASES = "reads", "asks", "meets", "works", "erases"
-_OF_ALL = (REFUSES,) = ("refuses",)
-# How often each takes part.
-_OFTEN = 0.3
+_OF_ALL = REFUSES, OPERATES = "refuses", "operates"
+# How often each of them takes part.
+_OFTEN, _SELDOM = 0.3, 0.2
 # How often there is somebody who publishes without a session.
 _POSTS = 0.5
 # How often two or three clients claim one name.
@@ -80,7 +84,10 @@ class Cast:
         # Whether all shards have the same clocks, as those of one machine; and right ones.
         self.is_on_one_machine = random.random() < _ON_ONE_MACHINE
         self.trusts_clocks = True
-        chosen |= {each for each in _OF_ALL if random.random() < _OFTEN}
+        chosen |= {each for each in _OF_ALL if random.random() < _SELDOM}
+        if is_full:
+            # With several shards, operators come only if they are named, so far.
+            chosen.discard(OPERATES)
         self._groups = groups or frozenset(chosen)
         self.actors: list[Actor] = []
         # Those of them that publish.
@@ -97,18 +104,30 @@ class Cast:
         return bool(self._groups)
 
     @property
+    def has_operators(self) -> bool:
+        """Whether somebody administers the deployment."""
+        return OPERATES in self._groups
+
+    @property
     def channels(self) -> tuple[str, ...]:
         """The channels on which publishers publish for this cast."""
         return histories.CHANNELS if READS in self._groups else ()
 
-    def make(self, plan: Plan, oracle: Oracle, books: Books, refusals: Refusals) -> None:
-        """Make the clients."""
-        if self._posts:
-            self.actors.append(Poster("post0", plan, oracle))
-        if Random(f"{self._random.random()} glutton").random() < _GLUTTONS:
-            self.actors.append(Glutton(plan))
-        if self._rivals:
-            self.actors += [Rival("rival/1", plan) for _ in self._some(2, 3)]
+    def make(
+        self,
+        plan: Plan,
+        oracle: Oracle,
+        books: Books,
+        refusals: Refusals,
+        operations: Operations,
+        token_at: Callable[[str], str],
+    ) -> None:
+        """Make the clients.
+
+        Args:
+            token_at: Returns the token of operators at an address.
+        """
+        self._make_others(plan, oracle)
         if READS in self._groups:
             self._let_read(plan, oracle)
         if ASKS in self._groups:
@@ -121,7 +140,18 @@ class Cast:
             self._let_erase(plan, oracle)
         if REFUSES in self._groups:
             self._let_refuse(plan, oracle, refusals)
+        if OPERATES in self._groups:
+            self._let_operate(plan, oracle, operations, token_at)
         self.actors += self.publishers
+
+    def _make_others(self, plan: Plan, oracle: Oracle) -> None:
+        """Make those who are in no group."""
+        if self._posts:
+            self.actors.append(Poster("post0", plan, oracle))
+        if Random(f"{self._random.random()} glutton").random() < _GLUTTONS:
+            self.actors.append(Glutton(plan))
+        if self._rivals:
+            self.actors += [Rival("rival/1", plan) for _ in self._some(2, 3)]
 
     def _let_read(self, plan: Plan, oracle: Oracle) -> None:
         self._histories = truth = Histories(
@@ -169,6 +199,16 @@ class Cast:
             )
             for n in self._some(1, 3)
         ]
+
+    def _let_operate(
+        self, plan: Plan, oracle: Oracle, operations: Operations, token_at: Callable[[str], str]
+    ) -> None:
+        self.publishers.append(Publisher("task0", plan, oracle, channels=(TASKS,)))
+        self.actors += [
+            Worker(f"doer{n}", plan, operating.TRADE, operations, oracle.now, is_named=True)
+            for n in self._some(1, 2)
+        ]
+        self.actors.append(Operator(plan, operations, token_at))
 
     def _let_erase(self, plan: Plan, oracle: Oracle) -> None:
         self._erasures = truth = Erasures(oracle)

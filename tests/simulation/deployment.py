@@ -10,13 +10,14 @@ from holdfast.compose.placement import placed
 from holdfast.offline.division import Divided, divided
 from holdfast.settings import Settings
 from holdfast.store.deployment import Division
+from holdfast.web.admin.tokens import OPERATOR_FILE
 from tests.simulation.books import Books
 from tests.simulation.cast import ALL_RULES, RULES, Rules
 from tests.simulation.embedded import Stores
 from tests.simulation.gluttons import LIMITS
 from tests.simulation.oracle import Oracle, Publish, bucket_of, shard_of
 from tests.simulation.process import Process
-from tests.simulation.server import PORT, Post, Served, settings_of
+from tests.simulation.server import ADMIN_PORT, PORT, Post, Served, settings_of
 from tests.simulation.store.groups import Group
 from tests.simulation.store_site import StoreSite
 from tests.simulation.supervised import Unit
@@ -40,6 +41,7 @@ class Deployment:
         has_shards: Whether each is a shard, and not a rival of the others.
         is_one_machine: Whether all shards have the same clocks.
         poll_s: How long servers hold a connect.
+        has_operators: Whether somebody administers it.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Deployment:
         is_one_machine: bool,
         poll_s: float,
         is_supervised: bool = False,
+        has_operators: bool = False,
     ) -> None:
         self._world = world
         self._home = home
@@ -61,6 +64,7 @@ class Deployment:
         self._site = site
         self._has_shards = has_shards
         self._is_one_machine = is_one_machine
+        self._has_operators = has_operators
         self._given: dict[str, Any] = {
             "durability": site.durability,
             "timeout": round(poll_s * 1000),
@@ -85,9 +89,18 @@ class Deployment:
 
     def settings(self, number: int, host: str, **further: Any) -> Settings:
         """Return what a process at this address is told that has to do with a shard."""
-        data = self._home / (_SHARED if self._has_shards else host)
-        url = self._site.url_of(number)
+        data, url = self._data_of(host), self._site.url_of(number)
+        if self._has_operators:
+            further["admin"] = f"{host}:{ADMIN_PORT}"
         return settings_of(host, data, url, channels=self.rules, **self._given, **further)
+
+    def _data_of(self, host: str) -> Path:
+        return self._home / (_SHARED if self._has_shards else host)
+
+    def token_at(self, host: str) -> str:
+        """Return the token of operators at this address; the empty text if there is none yet."""
+        path = self._data_of(host) / OPERATOR_FILE
+        return path.read_text().strip() if path.exists() else ""
 
     def _post(self, number: int, count: int, *, is_aside: bool = False) -> Post:
         name = _SERVERS[number]

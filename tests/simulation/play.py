@@ -23,6 +23,7 @@ from tests.simulation.faults import (
     set_clock,
 )
 from tests.simulation.judges.bench import Bench
+from tests.simulation.judges.operations import Operations
 from tests.simulation.judges.refusals import Refusals
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Main, Process
@@ -136,6 +137,7 @@ class Play:
             is_one_machine=has_shards and cast.is_on_one_machine,
             poll_s=poll_s,
             is_supervised=setting.is_supervised or is_embedded,
+            has_operators=cast.has_operators,
         )
         former = Random(f"{world.seed} layout")
         if not (is_embedded or has_shards) and former.random() < _FORMER:
@@ -149,6 +151,10 @@ class Play:
             *(lambda: world.now, deployment.home_of_id, deployment.stands_by, self.oracle.leases),
             Refusals(
                 *(lambda: world.now, self._books.letters, self._books.kept),
+                *(self.oracle.may_have_lost, self.oracle.may_be_gone, world.coverage.mark),
+            ),
+            Operations(
+                *(lambda: world.now, self._books.letters, deployment.stands_by),
                 *(self.oracle.may_have_lost, self.oracle.may_be_gone, world.coverage.mark),
             ),
         )
@@ -172,7 +178,10 @@ class Play:
         channels = _CHANNELS + cast.channels
         self.plan = Plan(manners, channels, random.choice(_PAUSE_S), named if has_shards else ())
         self._cast = cast
-        self._cast.make(self.plan, self.oracle, self._books, self.bench.refusals)
+        self._cast.make(
+            *(self.plan, self.oracle, self._books, self.bench.refusals, self.bench.operations),
+            deployment.token_at,
+        )
         self._publishers = [
             Publisher(f"pub{n}", self.plan, self.oracle) for n in range(random.randint(1, 3))
         ]
@@ -247,7 +256,8 @@ class Play:
         are_done = all(each.is_done for each in publishers)
         if not are_done or not self.oracle.is_drained(self._over_at):
             return False
-        if self.bench.refusals.unfinished(self.oracle.published):
+        judges = self.bench.refusals, self.bench.operations
+        if any(each.unfinished(self.oracle.published) for each in judges):
             return False
         return not self._cast.violations(self._over_at) and not self._books.unsettled()
 
@@ -301,7 +311,7 @@ def play(seed: int, setting: Setting = Setting()) -> Result:
         with played.bench.sitting():
             played.run()
         failed = [f"{at:.3f} {who} failed: {what}" for at, who, what in world.failures]
-        return Result(
+        result = Result(
             seed,
             world.trace.digest,
             [*played.violations(), *failed],
@@ -315,3 +325,6 @@ def play(seed: int, setting: Setting = Setting()) -> Result:
             played.bench.excuses.judged,
             played.bench.excuses.used,
         )
+        # Nothing else refers to what the world ends with: it is collected there, unheard.
+        del played
+        return result

@@ -29,6 +29,8 @@ def required(setting: Setting) -> Iterator[str]:
     yield from _OF_ALL
     if not (setting.has_shards or setting.kind is Kind.EMBEDDED):
         yield IN_FORMER_LAYOUT
+    if not setting.has_shards:
+        yield from _OF_OPERATORS
     if setting.kind is Kind.EMBEDDED:
         yield from ("an embedded store was started", "an embedded store was adopted")
     else:
@@ -52,6 +54,7 @@ _OF_ALL = (
     "a full queue has left a letter",
     "a lifetime has ended",
 )
+_OF_OPERATORS = ("a letter was replayed", "a receiver was held back")
 _OF_RESTARTS = ("all servers were succeeded", "a restart failed", "a server was taken back")
 _OF_SUPERVISORS = (
     "a supervisor has welcomed its operator",

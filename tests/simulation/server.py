@@ -11,6 +11,7 @@ from unittest.mock import patch
 from holdfast.compose import (
     forwarding,
     gates,
+    joint_administration,
     listeners,
     listening,
     running,
@@ -20,7 +21,7 @@ from holdfast.compose import (
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.joint_administration import JointAdministration
-from holdfast.compose.listening import MAIN
+from holdfast.compose.listening import ADMIN, MAIN
 from holdfast.compose.placement import Placement
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import NoSuccession, Succession
@@ -46,6 +47,9 @@ from tests.simulation.watching import watched
 from tests.simulation.world import World
 
 PORT, LINK_PORT = 8080, 8090
+# Where operators come, and where shards ask each other what operators want to know.
+ADMIN_PORT, PRIVATE_PORT = 8070, 8060
+_PORTS = {MAIN: PORT, ADMIN: ADMIN_PORT}
 # After how long at most a server ends that crashes again and again.
 _CRASH_S = 1.0
 # How long an operator takes to start a server that ended without a fault.
@@ -139,18 +143,23 @@ class Post:
             # So does a supervisor, and clients and other shards wait there.
             world.network.listen(self.name, PORT)
             world.network.listen(self.name, LINK_PORT)
+            if settings.admin is not None:
+                world.network.listen(self.name, ADMIN_PORT)
             self.move(placement)
 
     def move(self, placement: Placement) -> None:
         """Let the servers that are started from now on be this shard, which others find here."""
         self._placement = placement
-        path = str(placement.link_of(placement.number))
-        self._world.network.places[path] = (self.name, LINK_PORT)
+        places, number = self._world.network.places, placement.number
+        places[str(placement.link_of(number))] = (self.name, LINK_PORT)
+        if self.settings.admin is not None:
+            places[str(placement.admin_of(number))] = (self.name, PRIVATE_PORT)
 
     def close(self) -> None:
         """Let nobody come here any more."""
-        for port in (PORT, LINK_PORT):
-            self._world.network.listening_at((self.name, port)).close()
+        for port in (PORT, LINK_PORT, ADMIN_PORT):
+            if (listening := self._world.network.held(self.name, port)) is not None:
+                listening.close()
 
     def start(self) -> None:
         """Start a server now."""
@@ -252,7 +261,7 @@ def adapted() -> Iterator[None]:
         patch.object(under_way, "socket", Sockets),
         patch.object(under_way, "os", Descriptors),
         patch.object(listening, "inherited", _inherited),
-        patch.object(JointAdministration, "open", _own_metrics),
+        _administered(),
         patch.object(listeners, "Metrics", _metrics),
         patch.object(ticker, "Collector", _NoCollector),
         patch.object(DataDirectory, "lock_name", property(name)),
@@ -262,6 +271,16 @@ def adapted() -> Iterator[None]:
         patch.object(shard_origin, "store_of", _store_of),
         patch.object(tenure, "store_of", _store_of),
         patch.object(tenure.Tenure, "_url_of", _url_of),
+    ):
+        yield
+
+
+@contextmanager
+def _administered() -> Iterator[None]:
+    """Let workers ask each other at simulated sockets what operators want to know."""
+    with (
+        patch.object(JointAdministration, "open", _opened(JointAdministration.open)),
+        patch.object(joint_administration, "bound", _bound),
     ):
         yield
 
@@ -285,9 +304,28 @@ def _metrics(*parts: Any) -> Metrics:
     return found
 
 
-async def _own_metrics(joint: JointAdministration, metrics: Metrics, *_: object) -> JointMetrics:
-    """Return the metrics without the socket at which other workers ask for them."""
-    return JointMetrics(joint.shards, metrics.text)
+def _opened(real: Callable[..., Any]) -> Callable[..., Any]:
+    async def opened(joint: JointAdministration, metrics: Metrics, *parts: Any) -> JointMetrics:
+        """Open the socket at which other workers ask, if operators come."""
+        process = running_process()
+        assert isinstance(process, Process)
+        if str(joint._socket) not in process.world.network.places:
+            return JointMetrics(joint.shards, metrics.text)
+        found: JointMetrics = await real(joint, metrics, *parts)
+        return found
+
+    return opened
+
+
+def _bound(path: Path) -> ListeningSocket:
+    """Listen for other workers at a path, taken from an earlier process."""
+    process = running_process()
+    assert isinstance(process, Process)
+    network = process.world.network
+    place = network.places[str(path)]
+    if (before := network.held(*place)) is not None:
+        network.forget(before)
+    return ListeningSocket(network.listen(*place))
 
 
 def _inherited(name: str, succession: Succession) -> list[ListeningSocket]:
@@ -296,7 +334,7 @@ def _inherited(name: str, succession: Succession) -> list[ListeningSocket]:
         return [*inherited]
     process = running_process()
     assert isinstance(process, Process)
-    found = process.world.network.held(process.host, PORT) if name == MAIN else None
+    found = process.world.network.held(process.host, _PORTS[name]) if name in _PORTS else None
     return [] if found is None else [InheritedSocket(found)]
 
 

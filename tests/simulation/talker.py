@@ -10,7 +10,7 @@ import orjson
 
 Message = dict[str, Any]
 _HEAD = (
-    b"POST %s HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: application/json\r\n"
+    b"%s %s HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: application/json\r\n"
     b"%sContent-Length: %d\r\n\r\n"
 )
 _UPGRADE = (
@@ -133,6 +133,20 @@ class Talker:
             lost.ended_before_s = ended_before_s
             raise lost from error
 
+    async def request(
+        self, method: str, path: str, token: str, body: Message | None, *, limit_s: float
+    ) -> tuple[int, Message]:
+        """Send a request with a token; returns the status and the answer. Raises `Lost`."""
+        headers = f"Authorization: Bearer {token}\r\n".encode()
+        sent = b"" if body is None else orjson.dumps(body)
+        try:
+            async with asyncio.timeout(limit_s), self._asking:
+                status, answer = await self._exchange(method.encode(), path.encode(), headers, sent)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+            self.hang_up()
+            raise Lost(type(error).__name__) from error
+        return status, orjson.loads(answer or b"{}")
+
     def _ended_before_s(self) -> float:
         """Return for how long the kept connection has been at its end, if it is."""
         ended_at = None if self._reader is None else self._reader.ended_at
@@ -148,21 +162,28 @@ class Talker:
     async def _ask_alone(
         self, messages: Sequence[Message], hear: Callable[[Message], None]
     ) -> list[Message]:
-        reader, writer, place = await self._connection()
-        body = orjson.dumps(messages)
-        name, cookie = place[0].encode(), b"".join(self._cookies)
-        writer.write(_HEAD % (self._path, name, place[1], cookie, len(body)) + body)
-        told, status = await self._head_of_answer(reader)
-        length = int(told.partition(b"content-length:")[2].partition(b"\r\n")[0])
-        answer = await reader.readexactly(length)
-        if b"connection: close" in told:
-            self._close()
+        cookie, body = b"".join(self._cookies), orjson.dumps(messages)
+        status, answer = await self._exchange(b"POST", self._path, cookie, body)
         if status != _OK:
             raise self._lost_by(status, answer)
         found: list[Message] = orjson.loads(answer)
         for each in found:
             hear(each)
         return found
+
+    async def _exchange(
+        self, method: bytes, path: bytes, headers: bytes, body: bytes
+    ) -> tuple[int, bytes]:
+        """Send a request; returns the status and the body of its answer."""
+        reader, writer, place = await self._connection()
+        where = method, path, place[0].encode(), place[1]
+        writer.write(_HEAD % (*where, headers, len(body)) + body)
+        told, status = await self._head_of_answer(reader)
+        length = int(told.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
+        answer = await reader.readexactly(length)
+        if b"connection: close" in told:
+            self._close()
+        return status, answer
 
     async def _connection(
         self,

@@ -47,6 +47,8 @@ class Hand:
     verdict: str | None = None
     # After how long it is due again.
     delay_ms: int = 0
+    # How often the message has been replayed.
+    generation: int = 0
 
 
 class Ledger:
@@ -210,6 +212,7 @@ class Worker:
     def _take(self, event: Message) -> None:
         told = event["ext"]["delivery"]
         hand = Hand(event["data"]["key"], told["seq"], self._now())
+        hand.generation = told.get("generation", 0)
         self._fresh.append(hand)
         self._truth.taken(self._who, hand, is_marked=bool(told.get("redelivered")))
 

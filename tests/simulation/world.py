@@ -90,7 +90,9 @@ class World:
             # To look through all that the process has imported takes longer than many a world.
             if next(_worlds) % _WORLDS_KEPT == 0:
                 gc.unfreeze()
-            gc.collect()
+            # What is collected cleans up, and that leaves something behind.
+            while gc.collect():
+                pass
         gc.enable()
         self._simulated.__exit__(kind, error, traceback)
 

@@ -11,6 +11,7 @@ from tests.simulation.judges.excuses import Excuses
 from tests.simulation.judges.leases import Leases
 from tests.simulation.judges.logs import Complaints
 from tests.simulation.judges.names import Names
+from tests.simulation.judges.operations import Operations
 from tests.simulation.judges.order import Order
 from tests.simulation.judges.refusals import Refusals
 from tests.simulation.oracle import Publish
@@ -33,6 +34,7 @@ class Bench:
         stands_by: Returns whether the server of a machine waits for another one to end.
         leases: Hears what servers write and read.
         refusals: Hears what clients refuse.
+        operations: Hears what operators do.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Bench:
         stands_by: Callable[[str], bool],
         leases: Leases,
         refusals: Refusals,
+        operations: Operations,
     ) -> None:
         self.leases = leases
         leases.home_of = home_of
@@ -53,6 +56,7 @@ class Bench:
         self.names = Names(now)
         self.order = Order()
         self.refusals = refusals
+        self.operations = operations
         self.complaints = Complaints()
 
     @contextmanager
@@ -119,6 +123,7 @@ class Bench:
             *self.names.violations(excuses),
             *self.deliveries.violations(published, named, excuses),
             *self.refusals.violations(published, excuses, have_one_clock=have_one_clock),
+            *self.operations.violations(published, excuses),
             *Counts(pages_of(servers), served, excuses).violations(self.now(), count=count),
         ]
 

@@ -1,0 +1,149 @@
+"""What may become of letters and receivers at the hands of an operator."""
+
+from tests.simulation.books import Letter
+from tests.simulation.judges.excuses import Excuses
+from tests.simulation.judges.operations import CHANNEL, Found, Operations, Replay
+from tests.simulation.oracle import Publish
+from tests.simulation.workers import Hand
+
+DEAD = "user.update.error"
+
+
+class Scene:
+    """A receiver that has subscribed at 1, refuses a message that it gets at 10, and has a letter.
+
+    The letter is as the operator finds it.
+    """
+
+    def __init__(self) -> None:
+        self.now = 1.0
+        self.is_standby = False
+        self.letters: list[Letter] = []
+        self.excuses = Excuses()
+        self.judge = Operations(
+            *(lambda: self.now, lambda: self.letters, lambda _: self.is_standby),
+            *(lambda *_: False, lambda _: False, lambda _: None),
+        )
+        self.published = {"m": Publish("p", 1, CHANNEL, 9.0, id="1", accepted_at=9.1)}
+        self.judge.subscribed("joe")
+        self.gets(10.0)
+        self.says(DEAD)
+        self.dies()
+        self.found = Found("letter 0", "joe", "1", 0)
+
+    def gets(self, at: float, generation: int = 0, receiver: str = "joe") -> None:
+        self.now = at
+        hand = Hand("m", int(at), at, generation=generation)
+        self.judge.taken(receiver, hand, is_marked=False)
+
+    def says(self, verdict: str | None, generation: int = 0) -> None:
+        hand = Hand("m", int(self.now), self.now, verdict, generation=generation)
+        self.judge.says("joe", [hand])
+        self.judge.settled("joe", hand)
+
+    def dies(self, generation: int = 0) -> None:
+        id = f"letter {generation}"
+        self.letters.append(Letter("joe", "m", CHANNEL, DEAD, id, generation))
+
+    def is_replayed(self, *, sent: int = 1) -> Replay:
+        self.now = 20.0
+        replay = self.judge.replays([self.found])
+        self.judge.begun(replay, "job", is_whole=True)
+        if sent:
+            self.letters[0] = self.letters[0]._replace(job="job")
+        self.judge.over(replay, {"state": "done", "total": 1, "sent": sent, "skips": {}})
+        return replay
+
+    def wrong(self) -> list[str]:
+        return self.judge.violations(self.published, self.excuses)
+
+
+def test_a_letter_is_an_end_and_a_letter_that_was_dropped_too() -> None:
+    assert Scene().wrong() == []
+    dropped = Scene()
+    drop = dropped.judge.drops([dropped.found])
+    dropped.judge.dropped(drop, 1, is_whole=True)
+    assert len(dropped.wrong()) == 1
+    dropped.letters.clear()
+    assert dropped.wrong() == []
+
+
+def test_a_letter_that_is_gone_is_missed_unless_somebody_has_dropped_it() -> None:
+    scene = Scene()
+    scene.letters.clear()
+    assert any("is not dead" in each for each in scene.wrong())
+
+
+def test_a_letter_that_was_replayed_comes_and_ends_once_more() -> None:
+    scene = Scene()
+    scene.is_replayed()
+    assert len(scene.wrong()) == 1
+    scene.gets(21.0, 1)
+    scene.says(None, 1)
+    assert scene.wrong() == []
+
+
+def test_a_letter_that_was_replayed_may_be_refused_again() -> None:
+    scene = Scene()
+    scene.is_replayed()
+    scene.gets(21.0, 1)
+    scene.says(DEAD, 1)
+    assert len(scene.wrong()) == 2
+    scene.dies(1)
+    assert scene.wrong() == []
+
+
+def test_what_nobody_has_replayed_for_a_receiver_does_not_come_to_it() -> None:
+    scene = Scene()
+    scene.gets(21.0, 1)
+    assert len(scene.wrong()) == 1
+    other = Scene()
+    other.is_replayed()
+    other.gets(21.0, 1)
+    other.says(None, 1)
+    other.gets(22.0, 1, "ann")
+    assert len(other.wrong()) == 1
+
+
+def test_a_replay_takes_all_its_letters_and_says_so() -> None:
+    scene = Scene()
+    scene.is_replayed(sent=0)
+    assert len(scene.wrong()) == 1
+
+
+def test_a_replay_must_end() -> None:
+    scene = Scene()
+    scene.judge.begun(scene.judge.replays([scene.found]), "job", is_whole=True)
+    assert len(scene.wrong()) == 1
+
+
+def test_nothing_comes_to_who_is_held_back() -> None:
+    scene = Scene()
+    scene.is_replayed()
+    scene.judge.holds("joe")
+    scene.judge.held("joe")
+    scene.gets(25.0, 1)
+    scene.says(None, 1)
+    scene.judge.releases("joe")
+    scene.judge.let_go("joe")
+    assert len(scene.wrong()) == 1
+    # Only a store may lose a hold.
+    scene.excuses.add("kill_server", 20.0, 5.0)
+    assert len(scene.wrong()) == 1
+    scene.excuses.add("end_store", 20.0, 5.0)
+    assert scene.wrong() == []
+
+
+def test_nobody_is_held_back_in_the_end() -> None:
+    scene = Scene()
+    scene.judge.holds("joe")
+    assert len(scene.wrong()) == 1
+
+
+def test_an_operator_is_refused_only_in_trouble() -> None:
+    scene = Scene()
+    for said in ("lost: TimeoutError", "503:resource.db.unavailable", "401:user.security"):
+        scene.judge.failed(scene.judge.asks("10.0.0.1", "GET /dead-letters"), said)
+    assert len(scene.wrong()) == 3
+    scene.excuses.add("kill_server", scene.now, 1.0)
+    assert len(scene.wrong()) == 1
