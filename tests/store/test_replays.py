@@ -7,12 +7,14 @@ import pytest
 
 from holdfast.delivery.letters.dead import LetterState
 from holdfast.delivery.messages.message import Message
+from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.replays import control
 from holdfast.store.replays import run as replay_run
 from holdfast.store.replays.control import JobNotRunning, Replays
 from holdfast.store.replays.job_records import JobState, Sent
 from holdfast.store.replays.parameters import ReplayOptions
+from holdfast.store.store import Store
 from tests.store.hall import ALL, FAST, Scene, ended, prepare, stage
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, ids, letter, until
@@ -367,6 +369,22 @@ async def test_a_replay_continues_when_the_store_is_back() -> None:
             assert await ended(job) is JobState.DONE
             assert [n for _, n in hall.delivered] == [*range(40)]
             assert job.sent == 40
+
+
+async def test_a_replay_whose_start_has_failed_is_not_under_way_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Store.run, "__kwdefaults__", {"timeout_s": 0.05})
+    with ValkeyServer() as valkey:
+        async with stage(valkey) as (at, _, jobs):
+            await prepare(at, letter(1, of=1))
+            valkey.freeze()
+            with pytest.raises(StoreUnavailable):
+                await jobs.start(ALL, FAST, "operator")
+            valkey.thaw()
+            await at.answered()
+            # Nobody would carry it out before the next start.
+            assert await jobs.latest() == []
 
 
 async def test_a_replay_waits_while_the_store_is_full(valkey: ValkeyServer) -> None:

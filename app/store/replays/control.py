@@ -76,7 +76,12 @@ class Replays:
         job = self._make(which, options, who, JobState.CANARY)
         if options.canary == 0:
             job.state = JobState.RUNNING
-        await self._store.run(scripts.replay_note(self._keys, job.id, pack_job(job)))
+        try:
+            await self._store.run(scripts.replay_note(self._keys, job.id, pack_job(job)))
+        except StoreUnavailable:
+            # It may still be stored, and would be under way until the next process carries it out.
+            self._store.post(scripts.replay_forget(self._keys, job.id))
+            raise
         self._audit.note(who, "replay.start", job.id, detail=_described(which, options))
         await self._forget_the_oldest()
         self._begin(job)
