@@ -9,6 +9,7 @@ from holdfast.delivery.letters.dead import LetterState
 from holdfast.delivery.messages.message import Message
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.reader import Reader
 from holdfast.store.replays import control
 from holdfast.store.replays import run as replay_run
 from holdfast.store.replays.control import JobNotRunning, Replays
@@ -385,6 +386,24 @@ async def test_a_replay_whose_start_has_failed_is_not_under_way_for_ever(
             await at.answered()
             # Nobody would carry it out before the next start.
             assert await jobs.latest() == []
+
+
+async def test_a_replay_is_not_stored_if_the_store_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch, valkey: ValkeyServer
+) -> None:
+    async with stage(valkey) as (at, _, jobs):
+        await prepare(at, letter(1, of=1))
+
+        async def fail(*_: object) -> None:
+            raise StoreUnavailable("it does not answer")
+
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(Reader, "ask", fail)
+            with pytest.raises(StoreUnavailable):
+                await jobs.start(ALL, FAST, "operator")
+        await at.answered()
+        # Nobody would carry it out before the next start.
+        assert await jobs.latest() == []
 
 
 async def test_a_replay_waits_while_the_store_is_full(valkey: ValkeyServer) -> None:

@@ -76,6 +76,8 @@ class Replays:
         job = self._make(which, options, who, JobState.CANARY)
         if options.canary == 0:
             job.state = JobState.RUNNING
+        # First, because this may fail: what is stored must begin.
+        await self._forget_the_oldest()
         try:
             await self._store.run(scripts.replay_note(self._keys, job.id, pack_job(job)))
         except StoreUnavailable:
@@ -83,7 +85,6 @@ class Replays:
             self._store.post(scripts.replay_forget(self._keys, job.id))
             raise
         self._audit.note(who, "replay.start", job.id, detail=_described(which, options))
-        await self._forget_the_oldest()
         self._begin(job)
         return job
 
@@ -190,7 +191,8 @@ class Replays:
         run.note()
 
     async def _forget_the_oldest(self) -> None:
-        ids = await self._reader.ask("ZRANGE", self._keys.replays, 0, -_MOST - 1)
+        """Make room for one more."""
+        ids = await self._reader.ask("ZRANGE", self._keys.replays, 0, -_MOST)
         for job in [id.decode() for id in ids if id.decode() not in self._runs]:
             self._store.post(scripts.replay_forget(self._keys, job))
 
