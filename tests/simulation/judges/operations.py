@@ -12,6 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from tests.simulation.books import Letter
+from tests.simulation.judges.copies import Copy
 from tests.simulation.judges.excuses import HARMLESS, Excuses
 from tests.simulation.oracle import Publish
 from tests.simulation.refusing import TOLD
@@ -82,19 +83,9 @@ class Replay:
 
 
 @dataclass(slots=True)
-class _Copy:
-    """What a receiver knows of one copy of a message."""
-
-    taken: list[float] = field(default_factory=list)
-    # What it has said of it, and what a server knows for sure, since when.
-    said: set[str | None] = field(default_factory=set)
-    sure: dict[str | None, float] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class _Doer:
     since: float = inf
-    copies: dict[tuple[str, int], _Copy] = field(default_factory=lambda: defaultdict(_Copy))
+    copies: dict[tuple[str, int], Copy] = field(default_factory=lambda: defaultdict(Copy))
     # Since when it is held back for sure.
     held_at: float = inf
     # Whether a release was asked for without an answer: it may come true at any time.
@@ -165,7 +156,7 @@ class Operations(Ledger):
     def settled(self, worker: str, hand: Hand) -> None:
         self._copy(worker, hand).sure.setdefault(hand.verdict, self._now())
 
-    def _copy(self, worker: str, hand: Hand) -> _Copy:
+    def _copy(self, worker: str, hand: Hand) -> Copy:
         return self._doers[worker].copies[hand.key, hand.generation]
 
     # What the operator does
@@ -251,7 +242,7 @@ class Operations(Ledger):
             if not self._may_have_lost(each.asked_at, self._now())
         ]
         for name, key, generation in self._due_copies(published, letters):
-            copy = self._doers[name].copies.get((key, generation), _Copy())
+            copy = self._doers[name].copies.get((key, generation), Copy())
             if None not in copy.said and (name, key, generation) not in ended:
                 what = f"{key}, replayed {generation} times, has no end at {name}"
                 found.append(f"operations: {what}")
@@ -334,7 +325,7 @@ class Operations(Ledger):
             if its is None or not self._is_sure(letter.key, published):
                 continue
             place = letter.receiver, letter.key, letter.generation
-            copy = its.copies.get(place[1:], _Copy())
+            copy = its.copies.get(place[1:], Copy())
             if letter.code not in {TOLD.get(each or "", each) for each in copy.said}:
                 yield f"operations: {letter.key} is dead for {letter.receiver}: {letter.code}"
             if place in seen:
@@ -346,25 +337,21 @@ class Operations(Ledger):
         ended = {(each.receiver, each.key, each.generation) for each in self._own_letters()}
         ended |= self._dropped_copies(published)
         for (name, key, generation), copy in self._all_copies():
-            for verdict, at in copy.sure.items():
-                # Of what no publisher was told the id, nobody knows whether it was dropped.
-                if verdict is None or not published[key].id:
-                    continue
+            publish = published[key]
+            # Of what no publisher was told the id, nobody knows whether it was dropped.
+            if not publish.id or not self._is_sure(key, published):
+                continue
+            for at in copy.refusals:
                 excuses.judges("refusal before an operator")
-                # A server that was killed may not know what it has handed out.
-                is_again = any(each > at for each in copy.taken)
-                is_kept = (name, key, generation) in ended or is_again
-                if not is_kept and self._is_sure(key, published):
+                is_kept = (name, key, generation) in ended or copy.comes_after(at)
+                if not is_kept and not copy.may_leave_nothing(at, publish, excuses):
                     yield f"operations: {name} has refused {key} at {at:.3f}, and it is not dead"
 
     def _returned(self, excuses: Excuses) -> Iterator[str]:
         """Say what came again although its receiver had done with that copy."""
         for (name, key, _), copy in self._all_copies():
-            at = min(copy.sure.values(), default=inf)
-            for again in (each for each in copy.taken if each > at):
-                excuses.judges("settled copy that came again")
-                if not excuses.excuse("settled copy", at, again, harmless=HARMLESS):
-                    yield f"operations: {name} got {key} at {again:.3f}, which it had settled"
+            for again in copy.returns(excuses, "settled copy"):
+                yield f"operations: {name} got {key} at {again:.3f}, which it had settled"
 
     def _unasked(self, published: Mapping[str, Publish], excuses: Excuses) -> Iterator[str]:
         """Say which copies came of letters that nobody has replayed."""
@@ -375,7 +362,7 @@ class Operations(Ledger):
                 if (name, published[key].id, generation - 1) not in asked:
                     yield f"operations: {name} got {key}, which nobody has replayed for it"
 
-    def _all_copies(self) -> Iterator[tuple[Place, _Copy]]:
+    def _all_copies(self) -> Iterator[tuple[Place, Copy]]:
         for name, its in self._doers.items():
             for (key, generation), copy in its.copies.items():
                 yield (name, key, generation), copy

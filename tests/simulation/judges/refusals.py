@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from tests.simulation.books import Letter
+from tests.simulation.judges.copies import Copy
 from tests.simulation.judges.excuses import HARMLESS, Excuses
 from tests.simulation.oracle import Publish
 from tests.simulation.refusing import CHANNEL, TOLD
@@ -47,13 +48,9 @@ class _Due:
 
 
 @dataclass(slots=True)
-class _Case:
-    """What one receiver knows of one message."""
+class _Case(Copy):
+    """What one receiver knows of one message, of which there is one copy for each."""
 
-    taken: list[float] = field(default_factory=list)
-    # What it has said of it, and what a server knows for sure: since when, and what.
-    said: set[str | None] = field(default_factory=set)
-    sure: dict[str | None, float] = field(default_factory=dict)
     due: dict[int, _Due] = field(default_factory=dict)
     # The numbers of the hand-overs that it has refused for good.
     refused: set[int] = field(default_factory=set)
@@ -258,23 +255,13 @@ class Refusals(Ledger):
         """Say which refusals have no letter, and which messages came again in spite of one."""
         dead = {(each.receiver, each.key) for each in self._letters()}
         for name, key, case in self._all_cases():
-            for verdict, at in case.sure.items():
-                if verdict is None:
-                    continue
+            for at in case.refusals:
                 excuses.judges("refusal")
-                # A server that was killed may not know what it has handed out.
-                again = [each for each in case.taken if each > at]
+                again = case.comes_after(at)
                 if self._may_have_lost(min(case.taken), self._now()):
                     continue
                 is_lost = not again and (name, key) not in dead
-                publish = published[key]
-                if is_lost and (publish.lifetime_s < inf or not publish.is_durable):
-                    # The next server may find it over before it hears of the refusal, and does not
-                    # have what is not durable.
-                    is_lost = not excuses.excuse(
-                        "refusal of what is gone", min(case.taken), at, harmless=HARMLESS
-                    )
-                if is_lost:
+                if is_lost and not case.may_leave_nothing(at, published[key], excuses):
                     yield f"refusals: {name} has refused {key} at {at:.3f}, and it is not dead"
                 if again and (name, key) in dead and len(case.refused) == 1:
                     yield f"refusals: {name} got {key} at {again[0]:.3f}, which is dead"
@@ -282,11 +269,8 @@ class Refusals(Ledger):
     def _returned(self, excuses: Excuses) -> Iterator[str]:
         """Say what came again although its receiver had done with it."""
         for name, key, case in self._all_cases():
-            at = min(case.sure.values(), default=inf)
-            for again in (each for each in case.taken if each > at):
-                excuses.judges("settled message that came again")
-                if not excuses.excuse("settled message", at, again, harmless=HARMLESS):
-                    yield f"refusals: {name} got {key} at {again:.3f}, which it had settled"
+            for again in case.returns(excuses, "settled message"):
+                yield f"refusals: {name} got {key} at {again:.3f}, which it had settled"
 
     def _outlived(self, published: Mapping[str, Publish], excuses: Excuses) -> Iterator[str]:
         """Say what was handed out for the first time after the end of its lifetime."""

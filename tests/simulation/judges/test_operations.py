@@ -15,7 +15,7 @@ class Scene:
     The letter is as the operator finds it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_durable: bool = True) -> None:
         self.now = 1.0
         self.is_standby = False
         self.letters: list[Letter] = []
@@ -24,7 +24,8 @@ class Scene:
             *(lambda: self.now, lambda: self.letters, lambda _: self.is_standby),
             *(lambda *_: False, lambda _: False, lambda _: None),
         )
-        self.published = {"m": Publish("p", 1, CHANNEL, 9.0, id="1", accepted_at=9.1)}
+        publish = Publish("p", 1, CHANNEL, 9.0, is_durable, id="1", accepted_at=9.1)
+        self.published = {"m": publish}
         self.judge.subscribed("joe")
         self.gets(10.0)
         self.says(DEAD)
@@ -72,6 +73,14 @@ def test_a_letter_that_is_gone_is_missed_unless_somebody_has_dropped_it() -> Non
     scene = Scene()
     scene.letters.clear()
     assert any("is not dead" in each for each in scene.wrong())
+
+
+def test_a_refusal_leaves_no_letter_of_a_plain_message_that_a_killed_server_took_with_it() -> None:
+    scene = Scene(is_durable=False)
+    scene.letters.clear()
+    assert any("is not dead" in each for each in scene.wrong())
+    scene.excuses.add("kill_server", 9.5, 1.0)
+    assert scene.wrong() == []
 
 
 def test_a_letter_that_was_replayed_comes_and_ends_once_more() -> None:

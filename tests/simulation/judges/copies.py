@@ -1,0 +1,46 @@
+"""What receivers say of one copy of a message, and what must come of it, for all who judge that."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import inf
+
+from tests.simulation.judges.excuses import HARMLESS, Excuses
+from tests.simulation.oracle import Publish
+
+
+@dataclass(slots=True)
+class Copy:
+    """What one receiver knows of one copy of a message."""
+
+    taken: list[float] = field(default_factory=list)
+    # What it has said of it, and what a server knows for sure: since when, and what.
+    said: set[str | None] = field(default_factory=set)
+    sure: dict[str | None, float] = field(default_factory=dict)
+
+    @property
+    def refusals(self) -> list[float]:
+        """Since when a server has known for sure each time that it was refused for good."""
+        return [at for verdict, at in self.sure.items() if verdict is not None]
+
+    def comes_after(self, at: float) -> list[float]:
+        """Return when it came later than this: a killed server may not know what it handed out."""
+        return [each for each in self.taken if each > at]
+
+    def may_leave_nothing(self, at: float, publish: Publish, excuses: Excuses) -> bool:
+        """Return whether its refusal, known since then, may have left no letter, and that counts.
+
+        The next server may find it over before it hears of the refusal, and does not have what is
+        not durable.
+        """
+        is_gone = publish.lifetime_s < inf or not publish.is_durable
+        return is_gone and excuses.excuse(
+            "refusal of what is gone", min(self.taken), at, harmless=HARMLESS
+        )
+
+    def returns(self, excuses: Excuses, what: str) -> Iterator[float]:
+        """Yield when it came again although its receiver had done with it."""
+        at = min(self.sure.values(), default=inf)
+        for again in self.comes_after(at):
+            excuses.judges(f"{what} that came again")
+            if not excuses.excuse(what, at, again, harmless=HARMLESS):
+                yield again
