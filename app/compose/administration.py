@@ -93,7 +93,7 @@ def make_administration(
     stack.callback(reader.close)
     release = version("holdfast")
     letters = Letters(store, reader, time.time_ns)
-    audit = Audit(storage.link, reader, store.keys)
+    audit = Audit(store, reader)
     replays = Replays(
         store,
         letters.search,

@@ -1,6 +1,5 @@
 """The audit: what operators changed or tried to change."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -8,12 +7,10 @@ from typing import Annotated, Any
 import orjson
 from pydantic import Field
 
-from holdfast.store.keys import RedisKeys
-from holdfast.store.link import StoreLink
+from holdfast.store import scripts
 from holdfast.store.operator_input import Ms
 from holdfast.store.reader import Reader, fields_of
-
-log = logging.getLogger(__name__)
+from holdfast.store.store import Store
 
 _MOST = 10_000
 
@@ -34,10 +31,10 @@ class AuditEntry:
 class Audit:
     """Writes on the store link, in order with the changes; reads on the reader. Drops old ones."""
 
-    def __init__(self, link: StoreLink, reader: Reader, keys: RedisKeys) -> None:
-        self._link = link
+    def __init__(self, store: Store, reader: Reader) -> None:
+        self._store = store
+        self._keys = store.keys
         self._reader = reader
-        self._key = keys.audit
 
     def note(
         self,
@@ -48,17 +45,15 @@ class Audit:
         outcome: str = "ok",
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add an entry. It may appear twice if the store's answer is lost."""
+        """Add an entry, also to a store that is full."""
         fields = ("who", who, "action", action, "target", target, "outcome", outcome)
         encoded = orjson.dumps({} if detail is None else dict(detail))
-        self._link.call(
-            ("XADD", self._key, "MAXLEN", "~", _MOST, "*", *fields, "detail", encoded), _noted
-        )
+        self._store.post(scripts.audit(self._keys, (*fields, "detail", encoded), most=_MOST))
 
     async def read(self, cursor: str | None, limit: int) -> tuple[list[AuditEntry], str | None]:
         """Return entries, newest first, and the cursor of the next page."""
         latest = "+" if cursor is None else f"({cursor}"
-        found = await self._reader.ask("XREVRANGE", self._key, latest, "-", "COUNT", limit)
+        found = await self._reader.ask("XREVRANGE", self._keys.audit, latest, "-", "COUNT", limit)
         entries = [_entry(id.decode(), fields_of(each)) for id, each in found]
         return entries, entries[-1].id if len(entries) == limit else None
 
@@ -68,8 +63,3 @@ def _entry(id: str, fields: Mapping[bytes, bytes]) -> AuditEntry:
     time = int(id.partition("-")[0])
     detail = orjson.loads(text.pop("detail"))
     return AuditEntry(id=id, time=time, detail=detail, **text)
-
-
-def _noted(reply: object) -> None:
-    if isinstance(reply, Exception):
-        log.error("an audit entry was not stored: %s", reply)

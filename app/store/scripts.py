@@ -72,6 +72,7 @@ TRIM = _script("trim", "fence")
 PUT = _script("put", "fence", "once")
 LETTERS_REMOVE = _script("letters_remove", "fence", "once")
 REMARK = _script("remark", "fence", "once")
+AUDIT = _script("audit", "fence", "once")
 REPLAY_TAKE = _journalled("replay_take")
 REPLAY_NOTE = _script("replay_note", "fence", "once")
 REPLAY_FORGET = _script("replay_forget", "fence", "once")
@@ -400,6 +401,11 @@ def remark(keys: RedisKeys, fingerprint: str, record: bytes, *, at: int, most: i
     """Store the remark on a group. An empty one is removed."""
     names = [keys.meta, keys.remarks, keys.remarked]
     return ScriptCall(REMARK, names, [fingerprint, record, at, most])
+
+
+def audit(keys: RedisKeys, fields: Sequence[Word], *, most: int) -> ScriptCall:
+    """Add what an operator has changed or tried to change."""
+    return ScriptCall(AUDIT, [keys.meta, keys.audit], [most, *fields])
 
 
 def replay_take(keys: RedisKeys, job: str, takes: Iterable[Take]) -> ScriptCall:

@@ -136,7 +136,7 @@ class StoreProcess:
         self.kept: dict[int, list[PersistOutcome]] = {}
         self.letters = Letters(self.store, self.reader, _now.__next__)
 
-        self.audit = Audit(link, self.reader, KEYS)
+        self.audit = Audit(self.store, self.reader)
 
     def know(self) -> Knowledge:
         """What a server would have in memory."""

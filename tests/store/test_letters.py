@@ -529,7 +529,7 @@ async def test_the_audit_lists_changes_from_the_latest_on(at: StoreProcess) -> N
     for n in range(5):
         audit.note("operator/ann", "dead.purge", f"target {n}", detail={"n": n})
     audit.note("operator", "session.end", "joe/1", outcome="user.notConnected")
-    await at.answered_line()
+    await at.answered()
     latest, cursor = await audit.read(None, 4)
     assert [(entry.action, entry.target) for entry in latest[:2]] == [
         ("session.end", "joe/1"),
@@ -540,6 +540,15 @@ async def test_the_audit_lists_changes_from_the_latest_on(at: StoreProcess) -> N
     rest, end = await audit.read(cursor, 4)
     assert [entry.detail["n"] for entry in rest] == [1, 0]
     assert end is None
+
+
+async def test_a_full_store_takes_entries_of_the_audit(valkey: ValkeyServer) -> None:
+    async with store_process(valkey) as at:
+        valkey.set(maxmemory="1")
+        at.audit.note("operator", "session.end", "joe/1")
+        await at.answered()
+        entries, _ = await at.audit.read(None, 1)
+    assert [each.action for each in entries] == ["session.end"]
 
 
 async def test_a_letter_stays_when_its_session_is_forgotten(at: StoreProcess) -> None:

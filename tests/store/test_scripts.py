@@ -151,6 +151,7 @@ def plain() -> list[ScriptCall]:
         scripts.save_channel_holds(KEYS, {"/a": ChannelHold(1, "why")}),
         scripts.letters_remove(KEYS, [letter(1)]),
         scripts.remark(KEYS, "f", b"{}", at=1, most=1),
+        scripts.audit(KEYS, ["who", "ann"], most=9),
         scripts.replay_take(KEYS, "1", [Take(letter(1), "joe/1", True)]),
         scripts.replay_note(KEYS, "1", {"record": "{}"}),
         scripts.replay_forget(KEYS, "1"),

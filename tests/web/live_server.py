@@ -76,7 +76,7 @@ class LiveServer(Server):
         )
         reader, stamp = here.reader, self._stamp
         self.letters = Letters(here.store, reader, stamp)
-        self.audit = Audit(here.link, reader, here.store.keys)
+        self.audit = Audit(here.store, reader)
         self.replays = Replays(
             here.store,
             self.letters.search,

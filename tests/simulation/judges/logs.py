@@ -49,7 +49,6 @@ _EXCUSED_BY: Final[Mapping[str, AbstractSet[str]]] = {
     "the store has an epoch that this server does not know": _TAKE_OVER,
     "the store is unavailable and the journal's buffer is full": _APART | _LOSE,
     "the store refuses journal frames": _FILL | _LOSE,
-    "an audit entry was not stored": _FILL,
     "lost ": _APART | _LOSE | _FILL,
     "the embedded store": _CUT_POWER | {"end_store", "crash_store_soon", "lose_machine"},
     "the supervisor has ended": _ABANDON,

@@ -265,6 +265,7 @@ script_calls: st.SearchStrategy[ScriptCall] = st.one_of(
     numbers.map(lambda n: scripts.save_channel_holds(KEYS, {"/a": ChannelHold(n, "why")})),
     st.just(scripts.save_channel_holds(KEYS, {"/a": None})),
     numbers.map(lambda n: scripts.remark(KEYS, f"p{n}", b"why" * (n % 3), at=n, most=2)),
+    names.map(lambda name: scripts.audit(KEYS, ["who", name], most=1000)),
     nothing_else(numbers, numbers).map(
         lambda at: scripts.frame(
             KEYS, "test", epoch="e", seq=at[0] - 1, frame=b"frame", notes=[at[1]]
@@ -297,8 +298,8 @@ def numbered(calls: Sequence[ScriptCall], shifts: Sequence[int]) -> list[Call]:
 
 # They have tests of their own with both stores.
 LOGS = {"append", "append_facts", "take"}
-# Its stream has ids by the clock of each store.
-TIMED = {KEYS.journal("test").encode()}
+# These streams have ids by the clock of each store.
+TIMED = {KEYS.journal("test").encode(), KEYS.audit.encode()}
 
 
 @pytest.mark.slow
