@@ -165,6 +165,8 @@ class Play:
             self.bench.order.stores_of = deployment.stores_of
         for unit in deployment.units:
             unit.excuses = self.bench.excuses
+        for post in deployment.posts:
+            post.excuses = self.bench.excuses
         self.stage = Stage(world, self.oracle, deployment, site, self.bench.excuses)
         site.on_lost = self._lose_store
         self.stage.has_long_faults = Random(f"{world.seed} long").random() < LONG_WORLDS

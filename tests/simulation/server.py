@@ -38,6 +38,7 @@ from holdfast.web.metrics import Metrics
 from tests.simulation.beside_supervisors import inherited_by, link_of, supervising
 from tests.simulation.descriptors import Descriptors, Sockets, bound
 from tests.simulation.environment import running_process
+from tests.simulation.judges.excuses import Excuses
 from tests.simulation.loop import InheritedSocket, ListeningSocket, SimLoop
 from tests.simulation.oracle import Oracle
 from tests.simulation.process import Life, Main, Process
@@ -134,8 +135,9 @@ class Post:
         self.is_restarting = False
         self.taking_back: asyncio.Task[None] | None = None
         self._next: tuple[Inherited, RunningServer] | None = None
-        # How often it ends soon after each start.
+        # How often it ends soon after each start, and what that excuses.
         self.crashes = 0
+        self.excuses = Excuses()
         # Whether the operator wants no server here, and how often that was so.
         self.is_stopped = False
         self._stops = 0
@@ -169,7 +171,11 @@ class Post:
         process.on_ended = self.start_again
         if self.crashes:
             self.crashes -= 1
-            self._world.later(_CRASH_S * self._world.random.random(), process.kill)
+            crashes_in_s = _CRASH_S * self._world.random.random()
+            self._world.later(crashes_in_s, process.kill)
+            # Others were perhaps killed meanwhile, so the last crash comes behind the fault.
+            away_s = crashes_in_s + self.pause_s
+            self.excuses.add("crash_server_often", self._world.now, away_s)
 
     def begin(self, succession: Inherited, serves: Callable[[], None]) -> Process:
         """Start a process, which may take the place of the one here."""
