@@ -244,6 +244,7 @@ SHOWN_AT: dict[str, str] = {
     "replicas_confirm_what_they_had": "pair",
     "who_never_spoke_replaces_others": "pair",
     "passing_messages_need_the_store": "own",
+    "histories_are_read_without_what_comes_meanwhile": "own",
 }
 
 # What has to go wrong for others to show soon; where nothing is said, anything shows it.
@@ -266,7 +267,7 @@ SHOWN_BY: dict[str, str] = {
     "passing_messages_need_the_store": "fill_store",
     "logs_do_not_wait_for_links": "part_from_server,hold_connection",
     "links_do_not_wait_for_logs": "part_from_server,hold_connection",
-    "histories_are_read_without_what_comes_meanwhile": "slow_network",
+    "histories_are_read_without_what_comes_meanwhile": "fill_store,slow_network",
     "who_starts_does_not_ask_who_is_there": "kill_server,kill_server_in_call",
     "who_was_asked_is_forgotten_at_a_restart": "kill_server,kill_server_in_call",
     "lost_work_does_not_return": "kill_server,freeze_server",
@@ -275,7 +276,7 @@ SHOWN_BY: dict[str, str] = {
     "work_is_taken_behind_a_loss_of_contact": "part_from_store",
     "copies_are_counted_twice_if_a_restart_fails": "restart_in_vain",
     "lost_erasures_hide_subscriptions": "fill_store,fill_disk",
-    "ids_of_killed_servers_are_given_again": "crash_server_often",
+    "ids_of_killed_servers_are_given_again": "crash_server_often,set_clock",
     "frames_are_numbered_by_the_store": "cut_connection,crash_store_soon,freeze_server_in_call",
     "readers_begin_with_the_newest_opening": "kill_server,freeze_server,part_from_store",
     "subscribers_do_not_wait_for_others": "hold_reading,kill_server,terminate_server",

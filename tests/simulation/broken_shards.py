@@ -35,6 +35,7 @@ from holdfast.store.shard_log import Taking
 from holdfast.web.forwarding import far_shard
 from holdfast.web.giving.giver import Giver
 from tests.simulation.breaking import Damage, nothing, replace, rewrite
+from tests.simulation.small import set_limit
 
 
 def frames_are_numbered_by_the_store(stack: ExitStack) -> None:
@@ -141,12 +142,19 @@ def openings_are_not_listed(stack: ExitStack) -> None:
     rewrite(stack, "if string.sub(before, 1, #nonce) ~= nonce then", "if false then")
 
 
+def _keep_briefly(stack: ExitStack) -> None:
+    """Keep what nobody is known to need for a second: who needs it later misses it soon."""
+    set_limit(stack, "cluster.trimming", "KEEP_S", 1.0)
+
+
 def subscribers_do_not_wait_for_others(stack: ExitStack) -> None:
+    _keep_briefly(stack)
     replace(stack, DurableInterest, "when_known", lambda _, __, done: done(True))
 
 
 def a_shard_is_left_out_at_the_first_look(stack: ExitStack) -> None:
     """Although its lease was raised a moment ago."""
+    _keep_briefly(stack)
     read = agreement._Holder.read
 
     def at_once(self: Any, lease: str | None, now: float) -> bool:

@@ -148,7 +148,7 @@ def small_limits(seed: int | str, coverage: Coverage) -> Iterator[None]:
                     value: object = _drawn(random, least, most, mark_of(module, name), coverage)
                     if name in _UNSEEN:
                         value = random.randint(int(least), int(most))
-                    _replace(stack, f"holdfast.{module}", name, value)
+                    set_limit(stack, module, name, value)
         yield
 
 
@@ -163,8 +163,9 @@ def _drawn(random: Random, least: float, most: float, mark: str, coverage: Cover
     return made
 
 
-def _replace(stack: ExitStack, module: str, name: str, value: object) -> None:
+def set_limit(stack: ExitStack, place: str, name: str, value: object) -> None:
     """Replace a constant, also where others import it, and where it is a default."""
+    module = f"holdfast.{place}"
     before = vars(import_module(module))[name]
     for other in [*sys.modules.values()]:
         if getattr(other, "__name__", "").startswith("holdfast."):
