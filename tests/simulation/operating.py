@@ -26,11 +26,15 @@ _LIMIT = 20
 _MOST, _DROPS = 4, 0.3
 # How it replays them.
 _CANARIES, _RATES = (0, 1, 10), (5, 1_000)
-_GOOD = 300
+_GOOD, _NOT_FOUND = 300, 404
 
 
 class Refused(Exception):
     """The server has not done what the operator wants."""
+
+
+class Unknown(Refused):
+    """The server does not know what the operator asks about."""
 
 
 class Operator:
@@ -97,7 +101,11 @@ class Operator:
 
     async def _look_at_replays(self) -> None:
         for replay in self._truth.under_way:
-            answer = await self._ask("GET", f"/replays/{replay.id}")
+            try:
+                answer = await self._ask("GET", f"/replays/{replay.id}")
+            except Unknown:
+                self._truth.gone(replay)
+                continue
             if answer["over"] and _is_whole(answer):
                 self._truth.over(replay, answer)
 
@@ -147,7 +155,7 @@ class Operator:
         if status >= _GOOD:
             code = (answer.get("error") or {}).get("code", "")
             self._truth.failed(asked, f"{status}:{code}")
-            raise Refused(code)
+            raise (Unknown if status == _NOT_FOUND else Refused)(code)
         return answer
 
 

@@ -79,6 +79,8 @@ class Replay:
     # Whether all shards have begun.
     is_whole: bool = True
     told: Message | None = None
+    # Whether the server does not know it.
+    is_gone: bool = False
     over_at: float = inf
 
 
@@ -169,7 +171,9 @@ class Operations(Ledger):
     @property
     def under_way(self) -> Sequence[Replay]:
         """The replays that are not over, as far as the operator knows."""
-        return [each for each in self._replays if each.id and each.told is None]
+        return [
+            each for each in self._replays if each.id and each.told is None and not each.is_gone
+        ]
 
     def asks(self, host: str, what: str) -> Asked:
         """Note that the operator is about to ask for something."""
@@ -203,6 +207,10 @@ class Operations(Ledger):
     def over(self, replay: Replay, told: Message) -> None:
         """Note that the replay is over, and what the server says of it."""
         replay.told, replay.over_at = told, self._now()
+
+    def gone(self, replay: Replay) -> None:
+        """Note that the server does not know the replay: its store may have lost it."""
+        replay.is_gone = True
 
     def holds(self, doer: str) -> None:
         """Note that the operator is about to hold somebody back."""
@@ -307,14 +315,14 @@ class Operations(Ledger):
     def _may_fail(self, failure: _Failure, excuses: Excuses) -> bool:
         since, what = failure.asked.at, "answer to an operator"
         is_lost = failure.said.startswith("lost")
-        if failure.is_of_standby and is_lost:
-            # It does not listen there yet.
+        is_of_trouble = is_lost or failure.said.startswith("503")
+        if failure.is_of_standby and is_of_trouble:
+            # It refuses everything, or does not listen there yet.
             excuses.count(what, "a standby")
             return True
         if failure.said.startswith("404") and self._may_have_lost(0.0, failure.at):
             return True
         harmless = _KEEP_CONNECTIONS if is_lost else HARMLESS
-        is_of_trouble = is_lost or failure.said.startswith("503")
         return is_of_trouble and excuses.excuse(what, since, failure.at, harmless=harmless)
 
     def _wrong_letters(self, published: Mapping[str, Publish]) -> Iterator[str]:

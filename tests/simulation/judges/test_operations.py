@@ -17,12 +17,12 @@ class Scene:
 
     def __init__(self, *, is_durable: bool = True) -> None:
         self.now = 1.0
-        self.is_standby = False
+        self.is_standby = self.may_have_lost = False
         self.letters: list[Letter] = []
         self.excuses = Excuses()
         self.judge = Operations(
             *(lambda: self.now, lambda: self.letters, lambda _: self.is_standby),
-            *(lambda *_: False, lambda _: False, lambda _: None),
+            *(lambda *_: self.may_have_lost, lambda _: False, lambda _: None),
         )
         publish = Publish("p", 1, CHANNEL, 9.0, is_durable, id="1", accepted_at=9.1)
         self.published = {"m": publish}
@@ -126,6 +126,18 @@ def test_a_replay_must_end() -> None:
     assert len(scene.wrong()) == 1
 
 
+def test_a_replay_may_be_unknown_only_if_the_store_may_have_lost_it() -> None:
+    scene = Scene()
+    replay = scene.judge.replays([scene.found])
+    scene.judge.begun(replay, "job", is_whole=True)
+    asked = scene.judge.asks("10.0.0.1", "GET /replays/job")
+    scene.judge.failed(asked, "404:user.oid.unknown")
+    scene.judge.gone(replay)
+    assert len(scene.wrong()) == 1
+    scene.may_have_lost = True
+    assert scene.wrong() == []
+
+
 def test_nothing_comes_to_who_is_held_back() -> None:
     scene = Scene()
     scene.is_replayed()
@@ -156,3 +168,11 @@ def test_an_operator_is_refused_only_in_trouble() -> None:
     assert len(scene.wrong()) == 3
     scene.excuses.add("kill_server", scene.now, 1.0)
     assert len(scene.wrong()) == 1
+
+
+def test_a_standby_refuses_operators_whatever_goes_wrong() -> None:
+    scene = Scene()
+    scene.is_standby = True
+    for said in ("lost: ConnectionRefusedError", "503:resource.temporary.unavailable"):
+        scene.judge.failed(scene.judge.asks("10.0.0.2", "GET /dead-letters"), said)
+    assert scene.wrong() == []
