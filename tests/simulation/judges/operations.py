@@ -251,7 +251,8 @@ class Operations(Ledger):
         ]
         for name, key, generation in self._due_copies(published, letters):
             copy = self._doers[name].copies.get((key, generation), Copy())
-            if None not in copy.said and (name, key, generation) not in ended:
+            has_end = None in copy.said or (name, key, generation) in ended
+            if not has_end and not copy.may_have_lost_letter(self._may_have_lost, self._now()):
                 what = f"{key}, replayed {generation} times, has no end at {name}"
                 found.append(f"operations: {what}")
         return found

@@ -167,7 +167,9 @@ class Refusals(Ledger):
         kept = self._kept(CHANNEL)
         found = [f"refusals: {key} is still in a store" for key in sorted(kept)]
         for name, its, key, publish in self._due_ends(published):
-            has_end = None in its.cases.get(key, _Case()).said or (name, key) in dead
+            case = its.cases.get(key, _Case())
+            has_end = None in case.said or (name, key) in dead
+            has_end = has_end or case.may_have_lost_letter(self._may_have_lost, self._now())
             if not has_end and publish.lifetime_s < inf:
                 self._mark("a lifetime has ended")
             elif not has_end:

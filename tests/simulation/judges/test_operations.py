@@ -69,10 +69,12 @@ def test_a_letter_is_an_end_and_a_letter_that_was_dropped_too() -> None:
     assert dropped.wrong() == []
 
 
-def test_a_letter_that_is_gone_is_missed_unless_somebody_has_dropped_it() -> None:
+def test_a_letter_that_is_gone_is_missed_unless_a_failover_may_have_lost_it() -> None:
     scene = Scene()
     scene.letters.clear()
     assert any("is not dead" in each for each in scene.wrong())
+    scene.may_have_lost = True
+    assert scene.wrong() == []
 
 
 def test_a_refusal_leaves_no_letter_of_a_plain_message_that_a_killed_server_took_with_it() -> None:

@@ -1,5 +1,9 @@
 """What may become of messages that their receivers may refuse, and what no fault excuses."""
 
+from math import inf
+
+import pytest
+
 from tests.simulation.books import Letter
 from tests.simulation.judges.excuses import Excuses
 from tests.simulation.judges.refusals import Refusals
@@ -16,12 +20,14 @@ class Scene:
     def __init__(self, lifetime_s: float = float("inf"), *, is_durable: bool = True) -> None:
         self.now = 1.0
         self.is_gone = False
+        self.may_have_lost_since = inf
         self.letters: list[Letter] = []
         self.kept: frozenset[str] = frozenset()
         self.excuses = Excuses()
         self.judge = Refusals(
             *(lambda: self.now, lambda: self.letters, lambda _: self.kept),
-            *(lambda *_: False, lambda _: self.is_gone, lambda _: None),
+            lambda since, until: since <= self.may_have_lost_since <= until,
+            *(lambda _: self.is_gone, lambda _: None),
         )
         publish = Publish("p", 1, CHANNEL, 9.0, is_durable, lifetime_s=lifetime_s)
         publish.id, publish.accepted_at = "1", 9.1
@@ -72,10 +78,15 @@ def test_what_its_only_store_has_lost_needs_no_end() -> None:
     assert scene.wrong() == []
 
 
-def test_a_refusal_without_a_letter_is_noticed() -> None:
+@pytest.mark.parametrize(("verdict", "is_excused"), [(DEAD, True), (LATER, False)])
+def test_a_refusal_without_a_letter_is_noticed_unless_a_failover_may_have_lost_it(
+    *, verdict: str, is_excused: bool
+) -> None:
     scene = Scene()
-    scene.says(DEAD)
-    assert any("it is not dead" in each for each in scene.wrong())
+    scene.says(verdict)
+    assert scene.wrong()
+    scene.may_have_lost_since = 5.0
+    assert (scene.wrong() == []) is is_excused
 
 
 def test_a_letter_says_what_its_receiver_said_and_is_there_once() -> None:
