@@ -20,13 +20,13 @@ class Scene:
     def __init__(self, lifetime_s: float = float("inf"), *, is_durable: bool = True) -> None:
         self.now = 1.0
         self.is_gone = False
-        self.may_have_lost_since = inf
+        self.lost_at = inf
         self.letters: list[Letter] = []
         self.kept: frozenset[str] = frozenset()
         self.excuses = Excuses()
         self.judge = Refusals(
             *(lambda: self.now, lambda: self.letters, lambda _: self.kept),
-            lambda since, until: since <= self.may_have_lost_since <= until,
+            lambda since, until: since <= self.lost_at <= until,
             *(lambda _: self.is_gone, lambda _: None),
         )
         publish = Publish("p", 1, CHANNEL, 9.0, is_durable, lifetime_s=lifetime_s)
@@ -85,7 +85,7 @@ def test_a_refusal_without_a_letter_is_noticed_unless_a_failover_may_have_lost_i
     scene = Scene()
     scene.says(verdict)
     assert scene.wrong()
-    scene.may_have_lost_since = 5.0
+    scene.lost_at = 10.0
     assert (scene.wrong() == []) is is_excused
 
 
