@@ -40,9 +40,11 @@ ALL_RULES: tuple[Rules, ...] = (
 )
 # The groups that may take part: with several shards, and everywhere.
 _OF_SHARDS = READS, ASKS, MEETS, WORKS, ERASES = "reads", "asks", "meets", "works", "erases"
-_OF_ALL = REFUSES, OPERATES = "refuses", "operates"
-# How often each of them takes part.
-_OFTEN, _SELDOM = 0.3, 0.2
+REFUSES, OPERATES = "refuses", "operates"
+# How often each of those of several shards takes part, and of the others: an operator makes a seed
+# half as dear again.
+_OFTEN = 0.3
+_OF_ALL = {REFUSES: 0.2, OPERATES: 0.1}
 # How often there is somebody who publishes without a session.
 _POSTS = 0.5
 # How often two or three clients claim one name.
@@ -84,10 +86,7 @@ class Cast:
         # Whether all shards have the same clocks, as those of one machine; and right ones.
         self.is_on_one_machine = random.random() < _ON_ONE_MACHINE
         self.trusts_clocks = True
-        chosen |= {each for each in _OF_ALL if random.random() < _SELDOM}
-        if is_full:
-            # With several shards, operators come only if they are named, so far.
-            chosen.discard(OPERATES)
+        chosen |= {each for each, share in _OF_ALL.items() if random.random() < share}
         self._groups = groups or frozenset(chosen)
         self.actors: list[Actor] = []
         # Those of them that publish.

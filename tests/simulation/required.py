@@ -26,11 +26,9 @@ def required(setting: Setting) -> Iterator[str]:
     for script in _SCRIPTS + (_SCRIPTS_OF_SHARDS if setting.has_shards else ()):
         yield f"script {script}"
         yield f"repeated {script}"
-    yield from _OF_ALL
+    yield from _OF_ALL + _OF_OPERATORS
     if not (setting.has_shards or setting.kind is Kind.EMBEDDED):
         yield IN_FORMER_LAYOUT
-    if not setting.has_shards:
-        yield from _OF_OPERATORS
     if setting.kind is Kind.EMBEDDED:
         yield from ("an embedded store was started", "an embedded store was adopted")
     else:
