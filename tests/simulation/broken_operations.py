@@ -7,6 +7,7 @@ from holdfast.bayeux.sessions import restoring
 from holdfast.bayeux.sessions.replaying import Replaying
 from holdfast.store.letters.administration import Letters
 from holdfast.store.replays.control import Replays
+from holdfast.web.admin.tokens import Role, Tokens
 from tests.simulation.breaking import Damage, nothing, replace
 
 
@@ -33,6 +34,10 @@ def dropped_letters_are_only_counted(stack: ExitStack) -> None:
     replace(stack, Letters, "_remove", count)
 
 
+def any_token_opens_the_administration(stack: ExitStack) -> None:
+    replace(stack, Tokens, "role", lambda *_: Role.OPERATOR)
+
+
 BUILDS_OF_OPERATIONS: dict[str, Damage] = {
     build.__name__: build
     for build in (
@@ -40,5 +45,6 @@ BUILDS_OF_OPERATIONS: dict[str, Damage] = {
         replays_end_with_their_server,
         holds_end_with_their_server,
         dropped_letters_are_only_counted,
+        any_token_opens_the_administration,
     )
 }

@@ -2,14 +2,16 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from tests.simulation.actors import Plan
 from tests.simulation.judges.operations import CHANNEL, Found, Operations
 from tests.simulation.refusing import DEAD
 from tests.simulation.server import ADMIN_PORT
-from tests.simulation.talker import Lost, Message, Talker
+from tests.simulation.session import Session
+from tests.simulation.talker import Denied, Lost, Message, Talker
 from tests.simulation.workers import Trade
 
 TRADE = Trade(
@@ -27,6 +29,10 @@ _MOST, _DROPS = 4, 0.3
 # How it replays them.
 _CANARIES, _RATES = (0, 1, 10), (5, 1_000)
 _GOOD, _NOT_FOUND = 300, 404
+# A token that nobody has, how often somebody tries it, and what is due: one address may try ten at
+# once, and then one every five seconds.
+_UNKNOWN, _TRIES = "x" * 40, 0.1
+_DENIED, _TOO_OFTEN = 401, 429
 
 
 class Refused(Exception):
@@ -51,6 +57,7 @@ class Operator:
         # Where it asks; clients may come elsewhere later.
         self._doors: list[tuple[str, int]] = []
         self._talker = Talker(self._doors)
+        self._stranger = Session(plan.manners)
 
     async def run(self) -> None:
         """Administer until the plan is over, and then let everybody work, for ever."""
@@ -68,6 +75,14 @@ class Operator:
         act = random.choice((self._treat_letters, self._treat_letters, self._hold, self._release))
         await act()
         await self._look_at_replays()
+        if random.random() < _TRIES:
+            await self._try_unknown_token()
+
+    async def _try_unknown_token(self) -> None:
+        """Be a stranger, at both doors: nothing is done, and nothing is told."""
+        with suppress(Denied):
+            await self._stranger.begin(due="handshake_denied", authentication={"token": _UNKNOWN})
+        await self._ask_with(_UNKNOWN, "GET", "/dead-letters", due=(_DENIED, _TOO_OFTEN))
 
     async def _end(self) -> None:
         for doer in self._truth.doers:
@@ -144,6 +159,19 @@ class Operator:
         host, _ = self._talker.door
         if not (token := self._token_at(host)):
             raise Refused("nobody has ever been there")
+        return await self._ask_with(token, method, path, body)
+
+    async def _ask_with(
+        self,
+        token: str,
+        method: str,
+        path: str,
+        body: Message | None = None,
+        *,
+        due: Collection[int] = (),
+    ) -> Message:
+        """Ask with a token, also one to which these statuses are due."""
+        host, _ = self._talker.door
         asked = self._truth.asks(host, f"{method} {path.partition('?')[0]}")
         try:
             status, answer = await self._talker.request(
@@ -152,7 +180,9 @@ class Operator:
         except Lost as lost:
             self._truth.failed(asked, f"lost: {lost}")
             raise
-        if status >= _GOOD:
+        if status in due and answer.keys() == {"error"}:
+            return answer
+        if status >= _GOOD or due:
             code = (answer.get("error") or {}).get("code", "")
             self._truth.failed(asked, f"{status}:{code}")
             raise (Unknown if status == _NOT_FOUND else Refused)(code)

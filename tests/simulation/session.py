@@ -26,7 +26,7 @@ class Attempt(NamedTuple):
     asked_at: float
     # Whether it says that a message could not be used.
     refuses: bool = False
-    # The error that is due, if it is more than a server takes.
+    # The error that is due, if it is more than a server takes, or nobody may do it.
     due: str = ""
 
 
@@ -90,8 +90,12 @@ class Session:
         """Whether what ends its requests also ends its connect."""
         return self._asking is self._connecting
 
-    async def begin(self, **ext: Any) -> Message:
-        """Begin a session, or resume a named one; returns the reply."""
+    async def begin(self, *, due: str = "", **ext: Any) -> Message:
+        """Begin a session, or resume a named one; returns the reply.
+
+        Args:
+            due: The error that is due, if the server must refuse it.
+        """
         self._choose_transport()
         if self._acks:
             ext["ack"] = True
@@ -104,7 +108,7 @@ class Session:
             "ext": ext,
         }
         limit_s = self._manners.answer_s
-        reply = await self._tell(self._asking, message, limit_s)
+        reply = await self._tell(self._asking, message, limit_s, due)
         self._ack, self.client_id = self._former_ack, reply["clientId"]
         self._former_ack = 0
         return reply

@@ -47,7 +47,7 @@ _FREEZES = frozenset(("freeze_server", "freeze_server_for_long"))
 _THAWS_S = 2.0
 _SUPERSEDED = "connect_superseded"
 _LOST = "lost: "
-# In place of an error, if a message was accepted that is more than a server takes.
+# In place of an error, if a message was accepted although an error was due.
 _TAKEN = "successful"
 _CODE = re.compile(rf"(?:{_LOST}status )?(\d+)")
 # After so long without contact a session may be over: the servers' limit, by a clock that is fast.
