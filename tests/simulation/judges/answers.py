@@ -24,6 +24,14 @@ KILLS = frozenset(
         "cut_power",
     )
 )
+# Servers that stop in order give such sessions to the next ones, if they have their store.
+_STOPS = frozenset(("stop_supervisor", "terminate_server"))
+_WITHOUT_STORE = frozenset(
+    (
+        *("freeze_store", "end_store", "crash_store_soon", "fill_store", "fill_disk"),
+        *("part_from_store", "lose_connection", "lose_direction", "hold_connection"),
+    )
+)
 # Errors that say what a client did, which others judge, by their texts.
 _OF_CLIENTS = frozenset(
     (
@@ -232,6 +240,8 @@ class Answers:
         elif life.name:
             # It is stored.
             return excuses.excuse(what, life.since, life.since + _STORED_S, harmless=HARMLESS)
+        elif excuses.met(_STOPS, _WITHOUT_STORE, life.since, failure.at):
+            excuses.count(what, "a server that stopped without its store")
         else:
             ends = KILLS if self.has_shards else None
             return excuses.excuse(what, life.since, failure.at, harmless=HARMLESS, only=ends)

@@ -154,6 +154,17 @@ class Excuses:
                 until = max(until, stop.until)
         return until
 
+    def met(
+        self, faults: Collection[str], others: Collection[str], since: float, until: float
+    ) -> bool:
+        """Return whether a fault began between these times while effects of others might show."""
+        begun = [
+            each.since
+            for each in self._troubles
+            if each.fault in faults and since <= each.since <= until
+        ]
+        return any(self.in_force(at, at, only=others) is not None for at in begun)
+
     def number_of(self, fault: str, since: float, until: float) -> int:
         """Return how often this fault went wrong between these times; its effects do not count."""
         return sum(
