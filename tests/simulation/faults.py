@@ -327,6 +327,7 @@ def part_from_server(stage: Stage, duration_s: float) -> None:
     for end in stage.world.network.open_connections(one, other):
         if stage.random.random() < _BREAKS:
             end.breaks_after = stage.random.randrange(_LAST_BYTES)
+            stage.world.later(duration_s, end.break_at_last)
 
 
 def fill_store(stage: Stage, duration_s: float) -> None:

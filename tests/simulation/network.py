@@ -88,8 +88,7 @@ class End:
                 self.breaks_after = None
                 if kept:
                     self._pass(kept)
-                self._travel(peer._break)
-                self._break()
+                self._tear()
                 return len(sent)
         self._pass(sent)
         return len(sent)
@@ -134,6 +133,16 @@ class End:
         if not self._is_closed:
             self._is_closed = True
             self._travel(self.peer._break)
+
+    def break_at_last(self) -> None:
+        """Break now, if the bytes that it breaks after have not been sent: excuses end, too."""
+        if self.breaks_after is not None:
+            self.breaks_after = None
+            self._tear()
+
+    def _tear(self) -> None:
+        self._travel(self.peer._break)
+        self._break()
 
     # Receiving
 
