@@ -131,6 +131,9 @@ class ShardHomes:
         return self._others
 
     def may_send(self, shard: int) -> bool:
+        if self._from_letters is None:
+            # Before it has what an earlier process had, it would tell others that it has nothing.
+            return False
         is_behind = shard in self._own.trimming.overflowing
         return self._store.is_available and not (is_behind or self._sent.is_full)
 

@@ -20,19 +20,27 @@ SEGMENTS = {"/news/**": 1}
 
 def homes(number: int, segments: dict[str, int], *topics: str) -> ShardHomes:
     interest = SimpleNamespace(topics={*topics})
-    own = SimpleNamespace(log=SimpleNamespace(pass_on=None), interest=interest)
+    trimming = SimpleNamespace(overflowing=())
+    own = SimpleNamespace(log=SimpleNamespace(pass_on=None), interest=interest, trimming=trimming)
     shards = Shards(first_map(2), Homes(segments), lambda name: 1000 * len(name) // 100 % 1000)
     return ShardHomes(
         number,
         shards,
         cast("Any", own),
-        cast("Any", None),
+        cast("Any", SimpleNamespace(is_available=True)),
         stamp=int,
         clock=float,
         core_clock=float,
         steady=float,
         wake=lambda: None,
     )
+
+
+def test_no_letter_says_what_is_here_before_that_is_restored() -> None:
+    here = homes(0, SEGMENTS)
+    assert not here.may_send(1)
+    here.begin(cast("Any", SimpleNamespace()), {})
+    assert here.may_send(1)
 
 
 @pytest.mark.parametrize("channel", ["/news/a", "/news/" + 50 * "a", "/news", "/other"])
