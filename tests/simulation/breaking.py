@@ -12,6 +12,11 @@ from holdfast.store.script import Script
 Damage = Callable[[ExitStack], None]
 
 
+def by_name(*builds: Damage) -> dict[str, Damage]:
+    """Return broken builds by the names of the functions that break them."""
+    return {build.__name__: build for build in builds}
+
+
 def nothing(*_: object, **__: object) -> None:
     """Instead of what should be done."""
 

@@ -21,7 +21,7 @@ from holdfast.store.link import StoreLink
 from holdfast.store.reader import Reader
 from holdfast.store.store import Store
 from holdfast.store.write_right import WriteRight
-from tests.simulation.breaking import Damage, nothing, replace, rewrite
+from tests.simulation.breaking import by_name, nothing, replace, rewrite
 from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
 from tests.simulation.broken_operations import BUILDS_OF_OPERATIONS
 from tests.simulation.broken_promises import BUILDS_OF_PROMISES, acks_of_former_clients_count
@@ -174,31 +174,28 @@ def what_returns_comes_reversed(stack: ExitStack) -> None:
     replace(stack, in_flight, "by_place", lambda entry: -entry.place)
 
 
-BUILDS: dict[str, Damage] = {
-    build.__name__: build
-    for build in (
-        no_server_falls_silent,
-        any_confirmed_raise_ends_a_silence,
-        a_lease_counts_from_the_answer,
-        a_raise_counts_without_a_replica,
-        replicas_confirm_what_they_had,
-        a_store_is_taken_back_from_any_epoch,
-        who_never_spoke_replaces_others,
-        the_lease_stops_with_the_machine,
-        rivals_wait_too_short,
-        rivals_do_not_wait,
-        rivals_may_write,
-        what_was_unanswered_is_not_repeated,
-        publishers_are_answered_before_the_store,
-        subscribers_are_not_stored,
-        acks_do_not_reach_the_store,
-        keys_are_ignored,
-        keys_are_forgotten_at_a_restart,
-        bodies_go_with_their_first_entry,
-        what_returns_comes_reversed,
-        acks_of_former_clients_count,
-    )
-}
+BUILDS = by_name(
+    no_server_falls_silent,
+    any_confirmed_raise_ends_a_silence,
+    a_lease_counts_from_the_answer,
+    a_raise_counts_without_a_replica,
+    replicas_confirm_what_they_had,
+    a_store_is_taken_back_from_any_epoch,
+    who_never_spoke_replaces_others,
+    the_lease_stops_with_the_machine,
+    rivals_wait_too_short,
+    rivals_do_not_wait,
+    rivals_may_write,
+    what_was_unanswered_is_not_repeated,
+    publishers_are_answered_before_the_store,
+    subscribers_are_not_stored,
+    acks_do_not_reach_the_store,
+    keys_are_ignored,
+    keys_are_forgotten_at_a_restart,
+    bodies_go_with_their_first_entry,
+    what_returns_comes_reversed,
+    acks_of_former_clients_count,
+)
 # Those that need several shards, and all.
 WITH_SHARDS = {**BUILDS_OF_SHARDS, **BUILDS_OF_PROMISES, **BUILDS_OF_REFUSALS}
 ALL_BUILDS = {**BUILDS, **BUILDS_OF_OPERATIONS, **WITH_SHARDS, **BUILDS_OF_DIVISIONS}

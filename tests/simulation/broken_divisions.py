@@ -10,7 +10,7 @@ from holdfast.offline.moving_letters import LETTERS
 from holdfast.offline.moving_requests import REQUESTS, _Requests
 from holdfast.offline.tenure import Tenure
 from holdfast.store.deployment import Deployment, Origin
-from tests.simulation.breaking import Damage, nothing, replace
+from tests.simulation.breaking import by_name, nothing, replace
 
 
 def nothing_is_expected_of_who_has_told_nothing(stack: ExitStack) -> None:
@@ -41,13 +41,10 @@ def keys_are_left_behind(stack: ExitStack) -> None:
     replace(stack, reshard, "STEPS", steps)
 
 
-BUILDS_OF_DIVISIONS: dict[str, Damage] = {
-    build.__name__: build
-    for build in (
-        nothing_is_expected_of_who_has_told_nothing,
-        new_shards_are_another_deployment_if_it_was_killed,
-        who_may_answer_is_not_divided,
-        requests_are_left_behind,
-        keys_are_left_behind,
-    )
-}
+BUILDS_OF_DIVISIONS = by_name(
+    nothing_is_expected_of_who_has_told_nothing,
+    new_shards_are_another_deployment_if_it_was_killed,
+    who_may_answer_is_not_divided,
+    requests_are_left_behind,
+    keys_are_left_behind,
+)

@@ -8,7 +8,7 @@ from holdfast.bayeux.sessions.replaying import Replaying
 from holdfast.store.letters.administration import Letters
 from holdfast.store.replays.control import Replays
 from holdfast.web.admin.tokens import Role, Tokens
-from tests.simulation.breaking import Damage, nothing, replace
+from tests.simulation.breaking import by_name, nothing, replace
 
 
 def replayed_letters_wait_for_a_restart(stack: ExitStack) -> None:
@@ -38,13 +38,10 @@ def any_token_opens_the_administration(stack: ExitStack) -> None:
     replace(stack, Tokens, "role", lambda *_: Role.OPERATOR)
 
 
-BUILDS_OF_OPERATIONS: dict[str, Damage] = {
-    build.__name__: build
-    for build in (
-        replayed_letters_wait_for_a_restart,
-        replays_end_with_their_server,
-        holds_end_with_their_server,
-        dropped_letters_are_only_counted,
-        any_token_opens_the_administration,
-    )
-}
+BUILDS_OF_OPERATIONS = by_name(
+    replayed_letters_wait_for_a_restart,
+    replays_end_with_their_server,
+    holds_end_with_their_server,
+    dropped_letters_are_only_counted,
+    any_token_opens_the_administration,
+)

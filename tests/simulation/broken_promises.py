@@ -13,7 +13,7 @@ from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.queues.in_flight import InFlight
 from holdfast.sharding import passing
 from holdfast.web.forwarding import parking
-from tests.simulation.breaking import Damage, replace, rewrite
+from tests.simulation.breaking import by_name, replace, rewrite
 
 # How long the log keeps what is taken, so that a short absence is too long for it.
 _KEPT_S = 0.5
@@ -78,13 +78,10 @@ def split_frames_lose_their_tails(stack: ExitStack) -> None:
         replace(stack, module, "split", without_tail)
 
 
-BUILDS_OF_PROMISES: dict[str, Damage] = {
-    build.__name__: build
-    for build in (
-        places_are_not_compared,
-        logs_are_trimmed_behind_the_fastest,
-        restarts_forget_sessions_without_names,
-        sessions_of_absent_shards_are_unknown,
-        split_frames_lose_their_tails,
-    )
-}
+BUILDS_OF_PROMISES = by_name(
+    places_are_not_compared,
+    logs_are_trimmed_behind_the_fastest,
+    restarts_forget_sessions_without_names,
+    sessions_of_absent_shards_are_unknown,
+    split_frames_lose_their_tails,
+)

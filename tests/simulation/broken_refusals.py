@@ -8,7 +8,7 @@ from holdfast.delivery.queues.dispatcher import Dispatcher
 from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.store.letters.administration import Letters
 from holdfast.store.letters.filter import ALL_LETTERS
-from tests.simulation.breaking import Damage, nothing, replace
+from tests.simulation.breaking import by_name, nothing, replace
 
 
 def letters_are_lost_at_a_restart(stack: ExitStack) -> None:
@@ -43,12 +43,9 @@ def expired_messages_are_handed_out(stack: ExitStack) -> None:
     replace(stack, Undelivered, "expire_waiting", lambda *_: 0)
 
 
-BUILDS_OF_REFUSALS: dict[str, Damage] = {
-    build.__name__: build
-    for build in (
-        letters_are_lost_at_a_restart,
-        a_retry_forgets_its_clock,
-        who_was_missed_gets_everything_at_once,
-        expired_messages_are_handed_out,
-    )
-}
+BUILDS_OF_REFUSALS = by_name(
+    letters_are_lost_at_a_restart,
+    a_retry_forgets_its_clock,
+    who_was_missed_gets_everything_at_once,
+    expired_messages_are_handed_out,
+)

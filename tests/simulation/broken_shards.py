@@ -34,7 +34,7 @@ from holdfast.sharding.passing import Passing
 from holdfast.store.shard_log import Taking
 from holdfast.web.forwarding import far_shard
 from holdfast.web.giving.giver import Giver
-from tests.simulation.breaking import Damage, nothing, replace, rewrite
+from tests.simulation.breaking import by_name, nothing, replace, rewrite
 from tests.simulation.small import set_limit
 
 
@@ -315,48 +315,45 @@ def given_requests_are_forwarded_too(stack: ExitStack) -> None:
     replace(stack, Giver, "gives", give_and_forward)
 
 
-BUILDS_OF_SHARDS: dict[str, Damage] = {
-    build.__name__: build
-    for build in (
-        frames_are_numbered_by_the_store,
-        ids_of_killed_servers_are_given_again,
-        what_crosses_is_appended_afterwards,
-        passing_messages_never_cross,
-        passing_messages_swap_places,
-        passing_messages_need_the_store,
-        logs_do_not_wait_for_links,
-        links_do_not_wait_for_logs,
-        what_others_have_is_not_stored,
-        readers_begin_with_the_newest_opening,
-        places_are_forgotten_at_a_restart,
-        what_the_store_refuses_counts_as_taken,
-        logs_are_trimmed_at_once,
-        openings_are_not_listed,
-        subscribers_do_not_wait_for_others,
-        a_shard_is_left_out_at_the_first_look,
-        a_frozen_shard_blocks_agreement,
-        a_broken_link_repeats_everything,
-        letters_stay_in_the_inbox,
-        histories_are_read_without_what_comes_meanwhile,
-        homes_answer_ahead_of_their_logs,
-        changes_of_presence_are_not_told,
-        members_of_others_never_leave,
-        who_starts_does_not_ask_who_is_there,
-        requests_end_without_others,
-        each_reply_counts,
-        who_was_asked_is_forgotten_at_a_restart,
-        lost_work_does_not_return,
-        lost_work_returns_as_new,
-        work_that_others_have_done_stays,
-        refusals_stay_at_their_shard,
-        who_starts_does_not_ask_who_has_work,
-        work_is_taken_behind_a_loss_of_contact,
-        copies_are_counted_twice_if_a_restart_fails,
-        erasures_stay_at_their_home,
-        lost_erasures_hide_subscriptions,
-        readonly_topics_take_every_message,
-        topics_end_without_others,
-        subscriptions_to_topics_are_not_told,
-        given_requests_are_forwarded_too,
-    )
-}
+BUILDS_OF_SHARDS = by_name(
+    frames_are_numbered_by_the_store,
+    ids_of_killed_servers_are_given_again,
+    what_crosses_is_appended_afterwards,
+    passing_messages_never_cross,
+    passing_messages_swap_places,
+    passing_messages_need_the_store,
+    logs_do_not_wait_for_links,
+    links_do_not_wait_for_logs,
+    what_others_have_is_not_stored,
+    readers_begin_with_the_newest_opening,
+    places_are_forgotten_at_a_restart,
+    what_the_store_refuses_counts_as_taken,
+    logs_are_trimmed_at_once,
+    openings_are_not_listed,
+    subscribers_do_not_wait_for_others,
+    a_shard_is_left_out_at_the_first_look,
+    a_frozen_shard_blocks_agreement,
+    a_broken_link_repeats_everything,
+    letters_stay_in_the_inbox,
+    histories_are_read_without_what_comes_meanwhile,
+    homes_answer_ahead_of_their_logs,
+    changes_of_presence_are_not_told,
+    members_of_others_never_leave,
+    who_starts_does_not_ask_who_is_there,
+    requests_end_without_others,
+    each_reply_counts,
+    who_was_asked_is_forgotten_at_a_restart,
+    lost_work_does_not_return,
+    lost_work_returns_as_new,
+    work_that_others_have_done_stays,
+    refusals_stay_at_their_shard,
+    who_starts_does_not_ask_who_has_work,
+    work_is_taken_behind_a_loss_of_contact,
+    copies_are_counted_twice_if_a_restart_fails,
+    erasures_stay_at_their_home,
+    lost_erasures_hide_subscriptions,
+    readonly_topics_take_every_message,
+    topics_end_without_others,
+    subscriptions_to_topics_are_not_told,
+    given_requests_are_forwarded_too,
+)
