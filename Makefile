@@ -94,15 +94,16 @@ CHAOS_MACHINES := $(CHAOS)/test_two_machines.py
 CHAOS_WORKERS := $(wildcard $(CHAOS)/test_workers*.py) \
     $(patsubst %,$(CHAOS)/test_%.py,frozen_workers plain_beside_sick resharding)
 CLIENTS := $(addprefix tests/,clients conversations)
+SEEDS := tests/simulation
 PAGES := tests/browser
 # Tests in no other group, without the unit tests.
 REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES))
 # Seven at a time: first those that need no installed server, then the longest, so that the end keeps both
 # cores busy. Most of the groups wait most of the time. The others compute, at a lower priority, because
 # some tests measure waits. CONTRIBUTING.md says how long they may take.
-GROUPS := cover-units test-slow test-slow-web cover-rest test-chaos test-chaos-machines test-chaos-pairs \
+GROUPS := test-seeds cover-units test-slow-web cover-rest test-chaos test-chaos-machines test-chaos-pairs \
     test-chaos-workers cover-tables cover-spark test-clients test-pages test-slow-store test-attacks \
-    cover-store test-cluster
+    cover-store test-slow test-cluster
 POLITE := nice -n 3
 # Without slow tests, such as state machines, and with shorter searches.
 QUICK := -m 'not slow or interpreted' --hypothesis-profile quick
@@ -120,9 +121,10 @@ cover: ## all tests with the coverage gates; ARGS go to each pytest
 	$(BIN)/coverage report --include='app/bayeux/**,app/delivery/**' --fail-under=$(CORE_COVERAGE)
 
 .PHONY: $(GROUPS)
-# Unit tests begin at once; all others wait until the server and the clients are installed.
-cover-units: $(STAMPS)/dev
-$(filter-out cover-units,$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
+# Unit tests and seeds begin at once; all others wait until the server and the clients are installed.
+AT_ONCE := cover-units test-seeds
+$(AT_ONCE): $(STAMPS)/dev
+$(filter-out $(AT_ONCE),$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
 test-pages cover-rest test-chaos-machines: setup-debian
 test-attacks:
 	$(SERVE_INSTALLED) $(TEST) $(ATTACKS) $(ARGS)
@@ -157,11 +159,15 @@ cover-rest:
 # wait so often that fewer processes would be the last by minutes.
 SLOW = $(SERVE_INSTALLED) $(POLITE) $(COMPILED) -m 'slow and not interpreted'
 test-slow:
-	$(SLOW) $(REST) $(patsubst %,--ignore %,$(STORE) tests/web) $(ARGS)
+	$(SLOW) $(REST) $(patsubst %,--ignore %,$(STORE) $(SEEDS) tests/web) $(ARGS)
 test-slow-web:
 	$(SLOW) tests/web $(ARGS)
 test-slow-store:
 	$(SLOW) $(STORE) $(ARGS)
+
+# Seeds are played with the sources.
+test-seeds:
+	$(POLITE) $(TEST) $(SEEDS) -m 'slow and not interpreted' $(ARGS)
 
 # What a night of one core plays, with its results; the same command goes on where it was stopped.
 SIMULATED ?= $(CACHE)/simulated-$(shell git rev-parse --short HEAD 2>/dev/null)

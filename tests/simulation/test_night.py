@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def run(home: Path, *words: str) -> tuple[int, str]:
-    build = ("--builds", "publishers_are_answered_before_the_store")
+    build = ("--builds", "a_lease_counts_from_the_answer")
     ran = subprocess.run(
         [sys.executable, "-m", "tests.simulation.night", "--home", home, *build, *words],
         env={**environment(str(ROOT)), "PYTHONHASHSEED": "0"},
