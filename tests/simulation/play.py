@@ -23,8 +23,7 @@ from tests.simulation.faults import (
     set_clock,
 )
 from tests.simulation.judges.bench import Bench
-from tests.simulation.judges.operations import Operations
-from tests.simulation.judges.refusals import Refusals
+from tests.simulation.judges.facts import Facts
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Main, Process
 from tests.simulation.schedule import Schedule, schedule
@@ -147,17 +146,13 @@ class Play:
         self.oracle.leases.are_needed = self.oracle.leases.are_needed and not is_embedded
         self.oracle.ends_of = deployment.ends_of
         self._books = deployment.books
-        self.bench = Bench(
-            *(lambda: world.now, deployment.home_of_id, deployment.stands_by, self.oracle.leases),
-            Refusals(
-                *(lambda: world.now, self._books.letters, self._books.kept),
-                *(self.oracle.may_have_lost, self.oracle.may_be_gone, world.coverage.mark),
-            ),
-            Operations(
-                *(lambda: world.now, self._books.letters, deployment.stands_by),
-                *(self.oracle.may_have_lost, self.oracle.may_be_gone, world.coverage.mark),
-            ),
+        books, oracle = deployment.books, self.oracle
+        facts = Facts(
+            *(lambda: world.now, books.letters, books.kept),
+            *(deployment.home_of_id, deployment.stands_by),
+            *(oracle.may_have_lost, oracle.may_be_gone, world.coverage.mark),
         )
+        self.bench = Bench(facts, oracle.leases)
         self.bench.has_groups = cast.has_groups
         self.bench.deliveries.are_embedded = is_embedded
         self.oracle.may_overtake = self.bench.order.may_overtake

@@ -2,12 +2,13 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
 from tests.simulation.judges.excuses import DIVISION, HARMLESS, Excuses
+from tests.simulation.judges.facts import Facts
 from tests.simulation.process import Process
 from tests.simulation.session import DISCONNECT, HANDSHAKE, SUBSCRIBE, Attempt
 from tests.simulation.talker import Denied, Lost, Message
@@ -102,25 +103,14 @@ class _Life:
 
 
 class Answers:
-    """Collects what clients ask, and what they are told.
+    """Collects what clients ask, and what they are told."""
 
-    Args:
-        now: Returns the true time.
-        home_of: Returns the server that has the session with a client id.
-        stands_by: Returns whether the server of a machine waits for another one to end.
-    """
-
-    def __init__(
-        self,
-        now: Callable[[], float],
-        home_of: Callable[[str], Process | None],
-        stands_by: Callable[[str], bool],
-    ) -> None:
-        self.now = now
-        self._home_of = home_of
+    def __init__(self, facts: Facts) -> None:
+        self.now = facts.now
+        self._home_of = facts.home_of
+        self._stands_by = facts.stands_by
         # Whether no other server takes the place of one that lives.
         self.has_shards = False
-        self._stands_by = stands_by
         self._lives: dict[str, _Life] = {}
         # When clients asked for a session with a name.
         self._claims: dict[str, list[float]] = defaultdict(list)

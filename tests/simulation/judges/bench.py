@@ -1,6 +1,6 @@
 """All judges of a world that look at more than one kind of client."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 
@@ -8,6 +8,7 @@ from tests.simulation.judges.answers import Answers
 from tests.simulation.judges.counts import Counts, Served, pages_of
 from tests.simulation.judges.deliveries import Deliveries
 from tests.simulation.judges.excuses import Excuses
+from tests.simulation.judges.facts import Facts
 from tests.simulation.judges.leases import Leases
 from tests.simulation.judges.logs import Complaints
 from tests.simulation.judges.names import Names
@@ -29,34 +30,21 @@ class Bench:
     """The judges, who hear everything from the beginning, and are asked in the end.
 
     Args:
-        now: Returns the true time.
-        home_of: Returns the server that has the session with a client id.
-        stands_by: Returns whether the server of a machine waits for another one to end.
         leases: Hears what servers write and read.
-        refusals: Hears what clients refuse.
-        operations: Hears what operators do.
     """
 
-    def __init__(
-        self,
-        now: Callable[[], float],
-        home_of: Callable[[str], Process | None],
-        stands_by: Callable[[str], bool],
-        leases: Leases,
-        refusals: Refusals,
-        operations: Operations,
-    ) -> None:
+    def __init__(self, facts: Facts, leases: Leases) -> None:
         self.leases = leases
-        leases.home_of = home_of
+        leases.home_of = facts.home_of
         self.has_groups = False
         self.excuses = Excuses()
         self.excuses.add("the start", 0.0, _BEGINS_S, heals_s=0.0)
-        self.answers = Answers(now, home_of, stands_by)
-        self.deliveries = Deliveries(now)
-        self.names = Names(now)
+        self.answers = Answers(facts)
+        self.deliveries = Deliveries(facts.now)
+        self.names = Names(facts.now)
         self.order = Order()
-        self.refusals = refusals
-        self.operations = operations
+        self.refusals = Refusals(facts)
+        self.operations = Operations(facts)
         self.complaints = Complaints()
 
     @contextmanager

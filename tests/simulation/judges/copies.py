@@ -1,10 +1,11 @@
 """What receivers say of one copy of a message, and what must come of it, for all who judge that."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
 
 from tests.simulation.judges.excuses import HARMLESS, Excuses
+from tests.simulation.judges.facts import Facts
 from tests.simulation.oracle import Publish
 from tests.simulation.workers import LATER
 
@@ -23,16 +24,14 @@ class Copy:
         """Since when a server has known for sure each time that it was refused for good."""
         return [at for verdict, at in self.sure.items() if verdict is not None]
 
-    def may_have_lost_letter(
-        self, may_have_lost: Callable[[float, float], bool], now: float
-    ) -> bool:
+    def may_have_lost_letter(self, facts: Facts) -> bool:
         """Return whether it was refused for good, and a failover may have lost its letter.
 
         A server that tells the store again what that has lost knows the letters of the last ten
         seconds alone, and that nobody waits for the message.
         """
         is_refused = bool(self.said - {None, LATER})
-        return is_refused and may_have_lost(min(self.taken), now)
+        return is_refused and facts.may_have_lost(min(self.taken), facts.now())
 
     def comes_after(self, at: float) -> list[float]:
         """Return when it came later than this: a killed server may not know what it handed out."""

@@ -6,7 +6,7 @@ same receiver and nowhere else. Who is held back gets nothing.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from tests.simulation.books import Letter
 from tests.simulation.judges.copies import Copy
 from tests.simulation.judges.excuses import HARMLESS, Excuses
+from tests.simulation.judges.facts import Facts
 from tests.simulation.oracle import Publish
 from tests.simulation.refusing import TOLD
 from tests.simulation.talker import Message
@@ -102,32 +103,10 @@ class _Failure(NamedTuple):
 
 
 class Operations(Ledger):
-    """Collects what an operator does, and what comes of it.
+    """Collects what an operator does, and what comes of it."""
 
-    Args:
-        now: Returns the true time.
-        letters: Returns all dead letters that are stored.
-        stands_by: Returns whether the server of a machine waits for another one to end.
-        may_have_lost: Whether a failover may have lost what was written between these times.
-        may_be_gone: Whether the only store of an accepted message may have lost it.
-        mark: Notes that something has happened.
-    """
-
-    def __init__(
-        self,
-        now: Callable[[], float],
-        letters: Callable[[], Sequence[Letter]],
-        stands_by: Callable[[str], bool],
-        may_have_lost: Callable[[float, float], bool],
-        may_be_gone: Callable[[Publish], bool],
-        mark: Callable[[str], None],
-    ) -> None:
-        self._now = now
-        self._letters = letters
-        self._stands_by = stands_by
-        self._may_have_lost = may_have_lost
-        self._may_be_gone = may_be_gone
-        self._mark = mark
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
         self._doers: dict[str, _Doer] = defaultdict(_Doer)
         self.held_back: list[str] = []
         self._drops: list[Drop] = []
@@ -141,12 +120,12 @@ class Operations(Ledger):
 
     def subscribed(self, worker: str) -> None:
         doer = self._doers[worker]
-        doer.since = min(doer.since, self._now())
+        doer.since = min(doer.since, self._facts.now())
 
     def taken(self, worker: str, hand: Hand, *, is_marked: bool) -> None:
-        now, doer = self._now(), self._doers[worker]
+        now, doer = self._facts.now(), self._doers[worker]
         if hand.generation:
-            self._mark("a letter was replayed")
+            self._facts.mark("a letter was replayed")
         if now > doer.held_at + _ON_THE_WAY_S:
             self._intruders.append((doer.held_at, now, f"{worker} got {hand.key}"))
         doer.copies[hand.key, hand.generation].taken.append(now)
@@ -156,7 +135,7 @@ class Operations(Ledger):
             self._copy(worker, hand).said.add(hand.verdict)
 
     def settled(self, worker: str, hand: Hand) -> None:
-        self._copy(worker, hand).sure.setdefault(hand.verdict, self._now())
+        self._copy(worker, hand).sure.setdefault(hand.verdict, self._facts.now())
 
     def _copy(self, worker: str, hand: Hand) -> Copy:
         return self._doers[worker].copies[hand.key, hand.generation]
@@ -178,26 +157,26 @@ class Operations(Ledger):
     def asks(self, host: str, what: str) -> Asked:
         """Note that the operator is about to ask for something."""
         self._answers += 1
-        return Asked(self._now(), host, what)
+        return Asked(self._facts.now(), host, what)
 
     def failed(self, asked: Asked, said: str) -> None:
         """Note that it was refused, or that there was no answer."""
-        failure = _Failure(asked, self._now(), said, self._stands_by(asked.host))
+        failure = _Failure(asked, self._facts.now(), said, self._facts.stands_by(asked.host))
         self._failures.append(failure)
 
     def drops(self, letters: Sequence[Found]) -> Drop:
         """Note that the operator is about to drop letters."""
-        self._drops.append(Drop(letters, self._now()))
+        self._drops.append(Drop(letters, self._facts.now()))
         return self._drops[-1]
 
     def dropped(self, drop: Drop, count: int, *, is_whole: bool) -> None:
         """Note how many the server has dropped, perhaps without the answer of all shards."""
         if is_whole:
-            drop.count, drop.answered_at = count, self._now()
+            drop.count, drop.answered_at = count, self._facts.now()
 
     def replays(self, letters: Sequence[Found]) -> Replay:
         """Note that the operator is about to replay letters."""
-        self._replays.append(Replay(letters, self._now()))
+        self._replays.append(Replay(letters, self._facts.now()))
         return self._replays[-1]
 
     def begun(self, replay: Replay, id: str, *, is_whole: bool) -> None:
@@ -206,7 +185,7 @@ class Operations(Ledger):
 
     def over(self, replay: Replay, told: Message) -> None:
         """Note that the replay is over, and what the server says of it."""
-        replay.told, replay.over_at = told, self._now()
+        replay.told, replay.over_at = told, self._facts.now()
 
     def gone(self, replay: Replay) -> None:
         """Note that the server does not know the replay: its store may have lost it."""
@@ -221,8 +200,8 @@ class Operations(Ledger):
         """Note that the server has done it."""
         its = self._doers[doer]
         if its.held_at == inf and not its.may_be_released:
-            self._mark("a receiver was held back")
-            its.held_at = self._now()
+            self._facts.mark("a receiver was held back")
+            its.held_at = self._facts.now()
 
     def releases(self, doer: str) -> None:
         """Note that the operator is about to let somebody go on."""
@@ -247,18 +226,18 @@ class Operations(Ledger):
         found += [
             f"operations: the replay {each.id} is not over"
             for each in self.under_way
-            if not self._may_have_lost(each.asked_at, self._now())
+            if not self._facts.may_have_lost(each.asked_at, self._facts.now())
         ]
         for name, key, generation in self._due_copies(published, letters):
             copy = self._doers[name].copies.get((key, generation), Copy())
             has_end = None in copy.said or (name, key, generation) in ended
-            if not has_end and not copy.may_have_lost_letter(self._may_have_lost, self._now()):
+            if not has_end and not copy.may_have_lost_letter(self._facts):
                 what = f"{key}, replayed {generation} times, has no end at {name}"
                 found.append(f"operations: {what}")
         return found
 
     def _own_letters(self) -> list[Letter]:
-        return [each for each in self._letters() if each.channel == CHANNEL]
+        return [each for each in self._facts.letters() if each.channel == CHANNEL]
 
     def _due_copies(
         self, published: Mapping[str, Publish], letters: Collection[Letter]
@@ -266,9 +245,9 @@ class Operations(Ledger):
         """Yield the copies that must have an end: for whom, of which message, the generation."""
         for key, publish in published.items():
             is_due = publish.channel == CHANNEL and publish.id and publish.is_durable
-            if is_due and not self._may_be_gone(publish):
+            if is_due and not self._facts.may_be_gone(publish):
                 for name, its in self._doers.items():
-                    is_kept = not self._may_have_lost(its.since - _STORED_S, its.since)
+                    is_kept = not self._facts.may_have_lost(its.since - _STORED_S, its.since)
                     if its.since < publish.begun_at and is_kept:
                         yield name, key, 0
         for letter in letters:
@@ -287,7 +266,7 @@ class Operations(Ledger):
 
     def _is_sure(self, key: str, published: Mapping[str, Publish]) -> bool:
         """Return whether no failover may have lost anything of a message."""
-        return not self._may_have_lost(published[key].begun_at, self._now())
+        return not self._facts.may_have_lost(published[key].begun_at, self._facts.now())
 
     def violations(self, published: Mapping[str, Publish], excuses: Excuses) -> list[str]:
         """Return all broken promises."""
@@ -321,7 +300,7 @@ class Operations(Ledger):
             # It refuses everything, or does not listen there yet.
             excuses.count(what, "a standby")
             return True
-        if failure.said.startswith("404") and self._may_have_lost(0.0, failure.at):
+        if failure.said.startswith("404") and self._facts.may_have_lost(0.0, failure.at):
             return True
         harmless = _KEEP_CONNECTIONS if is_lost else HARMLESS
         return is_of_trouble and excuses.excuse(what, since, failure.at, harmless=harmless)
@@ -385,7 +364,7 @@ class Operations(Ledger):
     def _wrong_drops(self, excuses: Excuses) -> Iterator[str]:
         kept = {each.id for each in self._own_letters()}
         for drop in self._drops:
-            if drop.count is None or self._may_have_lost(drop.asked_at, self._now()):
+            if drop.count is None or self._facts.may_have_lost(drop.asked_at, self._facts.now()):
                 continue
             excuses.judges("drop")
             if drop.count != len(drop.letters) and not self._is_in_doubt(drop.letters, drop):
@@ -399,7 +378,7 @@ class Operations(Ledger):
         for letter in self._own_letters():
             by_job[letter.job] += 1
         for replay in self._replays:
-            if replay.told is None or self._may_have_lost(replay.asked_at, self._now()):
+            if replay.told is None or self._facts.may_have_lost(replay.asked_at, self._facts.now()):
                 continue
             excuses.judges("replay")
             told, count = replay.told, len(replay.letters)

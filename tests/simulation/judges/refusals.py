@@ -5,13 +5,13 @@ or its lifetime is over. What is due later comes later, ahead of all else, and n
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from tests.simulation.books import Letter
 from tests.simulation.judges.copies import Copy
 from tests.simulation.judges.excuses import HARMLESS, Excuses
+from tests.simulation.judges.facts import Facts
 from tests.simulation.oracle import Publish
 from tests.simulation.refusing import CHANNEL, TOLD
 from tests.simulation.talker import Message
@@ -68,32 +68,10 @@ class _Receiver:
 
 
 class Refusals(Ledger):
-    """Collects what receivers say of messages, and what comes again.
+    """Collects what receivers say of messages, and what comes again."""
 
-    Args:
-        now: Returns the true time.
-        letters: Returns all dead letters that are stored.
-        kept: Returns the keys of the messages on a channel that wait for somebody.
-        may_have_lost: Whether a failover may have lost what was written between these times.
-        may_be_gone: Whether the only store of an accepted message may have lost it.
-        mark: Notes that something has happened.
-    """
-
-    def __init__(
-        self,
-        now: Callable[[], float],
-        letters: Callable[[], Sequence[Letter]],
-        kept: Callable[[str], frozenset[str]],
-        may_have_lost: Callable[[float, float], bool],
-        may_be_gone: Callable[[Publish], bool],
-        mark: Callable[[str], None],
-    ) -> None:
-        self._now = now
-        self._letters = letters
-        self._kept = kept
-        self._may_have_lost = may_have_lost
-        self._may_be_gone = may_be_gone
-        self._mark = mark
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
         self._receivers: dict[str, _Receiver] = defaultdict(_Receiver)
         # What comes too early, too late, or ahead of its turn: since when, until when, and with
         # which faults it may.
@@ -113,10 +91,10 @@ class Refusals(Ledger):
 
     def subscribed(self, worker: str) -> None:
         its = self._receivers[worker]
-        its.since = min(its.since, self._now())
+        its.since = min(its.since, self._facts.now())
 
     def taken(self, worker: str, hand: Hand, *, is_marked: bool) -> None:
-        now, its = self._now(), self._receivers[worker]
+        now, its = self._facts.now(), self._receivers[worker]
         due = its.waits_for.pop(hand.key, None)
         if due is not None:
             self._comes_again(f"{worker} got {hand.key}", due, now)
@@ -128,7 +106,7 @@ class Refusals(Ledger):
 
     def _comes_again(self, what: str, due: _Due, now: float) -> None:
         passed_s = now - due.said_at
-        self._mark("a refused message came again")
+        self._facts.mark("a refused message came again")
         if passed_s < due.delay_s / _FAST:
             said = f"{what} again after {passed_s:.3f} s, and not {due.delay_s:g}"
             self._early.append((due.said_at, now, said))
@@ -137,7 +115,7 @@ class Refusals(Ledger):
             self._late.append((due.said_at, now, said))
 
     def says(self, worker: str, hands: Sequence[Hand]) -> None:
-        now, its = self._now(), self._receivers[worker]
+        now, its = self._facts.now(), self._receivers[worker]
         for hand in hands:
             case = its.cases[hand.key]
             case.said.add(hand.verdict)
@@ -151,7 +129,7 @@ class Refusals(Ledger):
 
     def settled(self, worker: str, hand: Hand) -> None:
         if hand.verdict != LATER:
-            self._receivers[worker].cases[hand.key].sure.setdefault(hand.verdict, self._now())
+            self._receivers[worker].cases[hand.key].sure.setdefault(hand.verdict, self._facts.now())
 
     def is_away(self, worker: str) -> None:
         for due in self._receivers[worker].waits_for.values():
@@ -163,15 +141,15 @@ class Refusals(Ledger):
         """Return what has no end yet."""
         if not self._receivers:
             return []
-        dead = {(each.receiver, each.key) for each in self._letters()}
-        kept = self._kept(CHANNEL)
+        dead = {(each.receiver, each.key) for each in self._facts.letters()}
+        kept = self._facts.kept(CHANNEL)
         found = [f"refusals: {key} is still in a store" for key in sorted(kept)]
         for name, its, key, publish in self._due_ends(published):
             case = its.cases.get(key, _Case())
             has_end = None in case.said or (name, key) in dead
-            has_end = has_end or case.may_have_lost_letter(self._may_have_lost, self._now())
+            has_end = has_end or case.may_have_lost_letter(self._facts)
             if not has_end and publish.lifetime_s < inf:
-                self._mark("a lifetime has ended")
+                self._facts.mark("a lifetime has ended")
             elif not has_end:
                 found.append(f"refusals: {key}, accepted as {publish.id}, has no end at {name}")
         return found
@@ -180,12 +158,12 @@ class Refusals(Ledger):
         self, published: Mapping[str, Publish]
     ) -> Iterator[tuple[str, _Receiver, str, Publish]]:
         for key, publish in published.items():
-            if publish.channel != CHANNEL or not publish.id or self._may_be_gone(publish):
+            if publish.channel != CHANNEL or not publish.id or self._facts.may_be_gone(publish):
                 continue
             if publish.is_durable:
                 for name, its in self._receivers.items():
                     # Only publishes wait for replicas.
-                    is_kept = not self._may_have_lost(its.since - _STORED_S, its.since)
+                    is_kept = not self._facts.may_have_lost(its.since - _STORED_S, its.since)
                     if its.since < publish.begun_at and is_kept:
                         yield name, its, key, publish
 
@@ -226,7 +204,7 @@ class Refusals(Ledger):
     def _wrong_letters(self, excuses: Excuses) -> Iterator[str]:
         """Say which letters nobody has caused, and which are there twice."""
         seen: set[tuple[str, str]] = set()
-        for letter in self._letters():
+        for letter in self._facts.letters():
             its = self._receivers.get(letter.receiver)
             if letter.channel != CHANNEL or its is None:
                 continue
@@ -234,18 +212,18 @@ class Refusals(Ledger):
             case = its.cases.get(letter.key, _Case())
             told = {TOLD.get(each or "", each) for each in case.said}
             if letter.code.startswith(_OVERFLOW):
-                self._mark("a full queue has left a letter")
+                self._facts.mark("a full queue has left a letter")
                 is_right = its.is_narrow and not case.taken
             else:
-                self._mark("a refusal has left a letter")
+                self._facts.mark("a refusal has left a letter")
                 is_right = letter.code in told
             first = min(case.taken, default=0.0)
             if letter.code.startswith(_OVERFLOW) and its.is_narrow and not is_right:
                 # A shard that was killed takes it again, and now there may be no room.
                 is_right = excuses.excuse(
-                    "letter of a full queue", first, self._now(), harmless=HARMLESS
+                    "letter of a full queue", first, self._facts.now(), harmless=HARMLESS
                 )
-            lost = self._may_have_lost(first, self._now())
+            lost = self._facts.may_have_lost(first, self._facts.now())
             if not is_right and not lost:
                 yield f"refusals: {letter.key} is dead for {letter.receiver}: {letter.code}"
             place = letter.receiver, letter.key
@@ -255,12 +233,12 @@ class Refusals(Ledger):
 
     def _unburied(self, published: Mapping[str, Publish], excuses: Excuses) -> Iterator[str]:
         """Say which refusals have no letter, and which messages came again in spite of one."""
-        dead = {(each.receiver, each.key) for each in self._letters()}
+        dead = {(each.receiver, each.key) for each in self._facts.letters()}
         for name, key, case in self._all_cases():
             for at in case.refusals:
                 excuses.judges("refusal")
                 again = case.comes_after(at)
-                if self._may_have_lost(min(case.taken), self._now()):
+                if self._facts.may_have_lost(min(case.taken), self._facts.now()):
                     continue
                 is_lost = not again and (name, key) not in dead
                 if is_lost and not case.may_leave_nothing(at, published[key], excuses):

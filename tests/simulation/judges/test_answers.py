@@ -7,6 +7,7 @@ import pytest
 
 from tests.simulation.judges.answers import Answers
 from tests.simulation.judges.excuses import Excuses
+from tests.simulation.judges.scenes import facts_at
 from tests.simulation.session import CONNECT, HANDSHAKE, SUBSCRIBE, Attempt
 from tests.simulation.talker import Denied, Lost
 
@@ -21,7 +22,10 @@ class Scene:
         self.now = 10.0
         self.name = name
         self.excuses = Excuses()
-        self.answers = Answers(lambda: self.now, lambda _: SERVER, lambda door: door == "aside")
+        facts = facts_at(
+            lambda: self.now, home_of=lambda _: SERVER, stands_by=lambda door: door == "aside"
+        )
+        self.answers = Answers(facts)
         self.answers.has_shards = has_shards
         self.answers.answered(self.asks(HANDSHAKE), {"clientId": "7"})
         self.now = 12.0

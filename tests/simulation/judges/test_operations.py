@@ -3,6 +3,7 @@
 from tests.simulation.books import Letter
 from tests.simulation.judges.excuses import Excuses
 from tests.simulation.judges.operations import CHANNEL, Found, Operations, Replay
+from tests.simulation.judges.scenes import facts_at
 from tests.simulation.oracle import Publish
 from tests.simulation.workers import Hand
 
@@ -20,10 +21,13 @@ class Scene:
         self.is_standby = self.may_have_lost = False
         self.letters: list[Letter] = []
         self.excuses = Excuses()
-        self.judge = Operations(
-            *(lambda: self.now, lambda: self.letters, lambda _: self.is_standby),
-            *(lambda *_: self.may_have_lost, lambda _: False, lambda _: None),
+        facts = facts_at(
+            lambda: self.now,
+            letters=lambda: self.letters,
+            stands_by=lambda _: self.is_standby,
+            may_have_lost=lambda *_: self.may_have_lost,
         )
+        self.judge = Operations(facts)
         publish = Publish("p", 1, CHANNEL, 9.0, is_durable, id="1", accepted_at=9.1)
         self.published = {"m": publish}
         self.judge.subscribed("joe")

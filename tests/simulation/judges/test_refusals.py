@@ -7,6 +7,7 @@ import pytest
 from tests.simulation.books import Letter
 from tests.simulation.judges.excuses import Excuses
 from tests.simulation.judges.refusals import Refusals
+from tests.simulation.judges.scenes import facts_at
 from tests.simulation.oracle import Publish
 from tests.simulation.refusing import CHANNEL
 from tests.simulation.workers import LATER, Hand
@@ -24,11 +25,14 @@ class Scene:
         self.letters: list[Letter] = []
         self.kept: frozenset[str] = frozenset()
         self.excuses = Excuses()
-        self.judge = Refusals(
-            *(lambda: self.now, lambda: self.letters, lambda _: self.kept),
-            lambda since, until: since <= self.lost_at <= until,
-            *(lambda _: self.is_gone, lambda _: None),
+        facts = facts_at(
+            lambda: self.now,
+            letters=lambda: self.letters,
+            kept=lambda _: self.kept,
+            may_have_lost=lambda since, until: since <= self.lost_at <= until,
+            may_be_gone=lambda _: self.is_gone,
         )
+        self.judge = Refusals(facts)
         publish = Publish("p", 1, CHANNEL, 9.0, is_durable, lifetime_s=lifetime_s)
         publish.id, publish.accepted_at = "1", 9.1
         self.published = {"m": publish}
