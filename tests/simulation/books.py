@@ -1,8 +1,10 @@
 """Reads the stores: what shards have told each other and taken of it, and what is left there."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
+
+import orjson
 
 from holdfast.store.keys import FIRST_GENERATION, RedisKeys
 from holdfast.store.records import unpack_letter
@@ -23,6 +25,15 @@ class Letter(NamedTuple):
     # How often its message had been replayed, and which replay has taken the letter itself.
     generation: int = 0
     job: str = ""
+
+
+class Written(NamedTuple):
+    """What a store has whose form depends on its layout."""
+
+    version: int
+    # Publish keys with their times, and those without any.
+    merged: Sequence[str]
+    timeless: Sequence[str]
 
 
 class Books:
@@ -69,6 +80,37 @@ class Books:
             for record in self._hash(keys, keys.bodies).values()
             if its in record.rpartition(b"\n")[2]
         )
+
+    def written(self) -> list[Written]:
+        """Return what each shard has whose form depends on the layout."""
+        return [self._written(keys) for keys in self._keys]
+
+    def _written(self, keys: RedisKeys) -> Written:
+        meta, times = (self._hash(keys, key) for key in (keys.meta, keys.keyed_times))
+        keyed = self._hash(keys, keys.keyed)
+        # Behind a release without a clock, all its keys have the time of its end.
+        apart = keyed if b"former" in meta else times
+        return Written(
+            int(meta.get(b"version", b"0")),
+            [key.decode() for key, value in keyed.items() if b":" in value],
+            [key.decode() for key, value in keyed.items() if b":" not in value if key not in apart],
+        )
+
+    def unrecorded(self) -> list[list[str]]:
+        """Return the outstanding requests of each shard that no record of a session contains."""
+        return [self._unrecorded(keys) for keys in self._keys]
+
+    def _unrecorded(self, keys: RedisKeys) -> list[str]:
+        records = [orjson.loads(each) for each in self._hash(keys, keys.sessions).values()]
+        recorded = {each["address"] for record in records for each in record.get("requests", ())}
+        sessions = {record["key"] for record in records}
+        kept = {
+            field.decode(): orjson.loads(value).get("requester")
+            for field, value in self._hash(keys, keys.requests).items()
+            # Others say what responders have said.
+            if value.startswith(b"{")
+        }
+        return [each for each, who in kept.items() if who in sessions and each not in recorded]
 
     def work(self) -> frozenset[str]:
         """Return the keys of the messages of work queues that are stored anywhere."""

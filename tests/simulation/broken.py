@@ -27,6 +27,7 @@ from tests.simulation.broken_operations import BUILDS_OF_OPERATIONS
 from tests.simulation.broken_promises import BUILDS_OF_PROMISES, acks_of_former_clients_count
 from tests.simulation.broken_refusals import BUILDS_OF_REFUSALS
 from tests.simulation.broken_shards import BUILDS_OF_SHARDS
+from tests.simulation.broken_upgrades import BUILDS_OF_UPGRADES
 
 
 @contextmanager
@@ -198,12 +199,19 @@ BUILDS = by_name(
 )
 # Those that need several shards, and all.
 WITH_SHARDS = {**BUILDS_OF_SHARDS, **BUILDS_OF_PROMISES, **BUILDS_OF_REFUSALS}
-ALL_BUILDS = {**BUILDS, **BUILDS_OF_OPERATIONS, **WITH_SHARDS, **BUILDS_OF_DIVISIONS}
+ALL_BUILDS = {
+    **BUILDS,
+    **BUILDS_OF_OPERATIONS,
+    **BUILDS_OF_UPGRADES,
+    **WITH_SHARDS,
+    **BUILDS_OF_DIVISIONS,
+}
 
 # Who notices others; where nothing is said, anybody does.
 SHOWN_TO: dict[str, str] = {
     **dict.fromkeys(BUILDS_OF_REFUSALS, "refuses"),
     **dict.fromkeys(BUILDS_OF_OPERATIONS, "operates"),
+    **dict.fromkeys(BUILDS_OF_UPGRADES, "upgrades,asks"),
     "histories_are_read_without_what_comes_meanwhile": "reads",
     "homes_answer_ahead_of_their_logs": "reads",
     "a_frozen_shard_blocks_agreement": "meets",

@@ -8,10 +8,12 @@ from tests.simulation import erasing, histories, jobs, members, operating, refus
 from tests.simulation.actors import Plan, Poster, Publisher
 from tests.simulation.asking import Outcomes, Requester, Responder
 from tests.simulation.books import Books
+from tests.simulation.console import Console
 from tests.simulation.erasing import Eraser, Erasures, Follower
 from tests.simulation.gluttons import Glutton
 from tests.simulation.histories import Historian, Histories
 from tests.simulation.jobs import Jobs
+from tests.simulation.judges.layouts import Layouts
 from tests.simulation.judges.operations import CHANNEL as TASKS
 from tests.simulation.judges.operations import Operations
 from tests.simulation.judges.refusals import Refusals
@@ -19,6 +21,7 @@ from tests.simulation.members import Attendance, Member, Watcher
 from tests.simulation.operating import Operator
 from tests.simulation.oracle import Oracle
 from tests.simulation.rivals import Rival
+from tests.simulation.upgrading import Upgrader
 from tests.simulation.workers import Worker
 
 Rules = dict[str, dict[str, Any]]
@@ -40,11 +43,14 @@ ALL_RULES: tuple[Rules, ...] = (
 )
 # The groups that may take part: with several shards, and everywhere.
 _OF_SHARDS = READS, ASKS, MEETS, WORKS, ERASES = "reads", "asks", "meets", "works", "erases"
-REFUSES, OPERATES = "refuses", "operates"
+REFUSES, OPERATES, UPGRADES = "refuses", "operates", "upgrades"
 # How often each of those of several shards takes part, and of the others: an operator makes a seed
 # half as dear again.
 _OFTEN = 0.3
 _OF_ALL = {REFUSES: 0.2, OPERATES: 0.1}
+# How often an earlier release has left the store, and how often somebody then asks, since that
+# release has requests elsewhere.
+_UPGRADES, _ASKS = 0.2, 0.5
 # How often there is somebody who publishes without a session.
 _POSTS = 0.5
 # How often two or three clients claim one name.
@@ -79,14 +85,16 @@ class Cast:
         groups: frozenset[str] = frozenset(),
     ) -> None:
         self._random = random
-        self._divides = divides
         chosen = {each for each in _OF_SHARDS if random.random() < _OFTEN and is_full}
         self._posts = random.random() < _POSTS
         self._rivals = Random(f"{random.random()} rivals").random() < _RIVALS
         # Whether all shards have the same clocks, as those of one machine; and right ones.
-        self.is_on_one_machine = random.random() < _ON_ONE_MACHINE
+        self.is_on_one_machine = random.random() < _ON_ONE_MACHINE and is_full
+        self._may_move = divides or not is_full
         self.trusts_clocks = True
         chosen |= {each for each, share in _OF_ALL.items() if random.random() < share}
+        if not divides and random.random() < _UPGRADES:
+            chosen |= {UPGRADES, ASKS} if random.random() < _ASKS else {UPGRADES}
         self._groups = groups or frozenset(chosen)
         self.actors: list[Actor] = []
         # Those of them that publish.
@@ -105,7 +113,12 @@ class Cast:
     @property
     def has_operators(self) -> bool:
         """Whether somebody administers the deployment."""
-        return OPERATES in self._groups
+        return bool({OPERATES, UPGRADES} & self._groups)
+
+    @property
+    def upgrades(self) -> bool:
+        """Whether an earlier release has left the store."""
+        return UPGRADES in self._groups
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -120,11 +133,13 @@ class Cast:
         refusals: Refusals,
         operations: Operations,
         token_at: Callable[[str], str],
+        layouts: Layouts | None,
     ) -> None:
         """Make the clients.
 
         Args:
             token_at: Returns the token of operators at an address.
+            layouts: Judges the upgrade, if there is one.
         """
         self._make_others(plan, oracle)
         if READS in self._groups:
@@ -141,6 +156,8 @@ class Cast:
             self._let_refuse(plan, oracle, refusals)
         if OPERATES in self._groups:
             self._let_operate(plan, oracle, operations, token_at)
+        if layouts is not None:
+            self.actors.append(Upgrader(Console(plan, operations, token_at), layouts))
         self.actors += self.publishers
 
     def _make_others(self, plan: Plan, oracle: Oracle) -> None:
@@ -160,7 +177,7 @@ class Cast:
 
     def _let_ask(self, plan: Plan, oracle: Oracle) -> None:
         self._outcomes = truth = Outcomes(oracle.now, oracle.may_have_lost)
-        truth.may_move = self._divides
+        truth.may_move = self._may_move
         self.actors += [Requester(f"asker{n}", plan, truth) for n in self._some(1, 2)]
         self.actors += [Responder(f"answerer{n}", plan, truth) for n in self._some(1, 2)]
 
@@ -207,7 +224,7 @@ class Cast:
             Worker(f"doer{n}", plan, operating.TRADE, operations, oracle.now, is_named=True)
             for n in self._some(1, 2)
         ]
-        self.actors.append(Operator(plan, operations, token_at))
+        self.actors.append(Operator(plan, operations, Console(plan, operations, token_at)))
 
     def _let_erase(self, plan: Plan, oracle: Oracle) -> None:
         self._erasures = truth = Erasures(oracle)

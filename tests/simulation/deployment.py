@@ -178,6 +178,12 @@ class Deployment:
         speaker = self._oracle.speaker
         return not self._has_shards and (speaker is None or speaker.name != machine)
 
+    @property
+    def division(self) -> Division:
+        """How it is divided at first."""
+        shards = first_map(self._site.shards)
+        return Division(shards.to_json(), self.homes(self.rules).to_json())
+
     # Dividing it otherwise
 
     def homes(self, rules: Rules) -> Homes:

@@ -22,6 +22,7 @@ from tests.simulation.faults import (
     Stage,
     set_clock,
 )
+from tests.simulation.former_release import FormerRelease, watch
 from tests.simulation.judges.bench import Bench
 from tests.simulation.judges.facts import Facts
 from tests.simulation.oracle import CLIENTS, Oracle
@@ -60,8 +61,8 @@ _LATE, _LATEST_S = 0.4, 12.0
 _ANSWER_S = (1.0, 5.0)
 # How often servers of one machine give connections to each other.
 _GIVES = 0.7
-# How often an earlier release, which had one server, has left the store.
-_FORMER = 0.2
+# How often an earlier release that has left the store comes back, and how long that takes at most.
+_GOES_BACK, _GONE_BACK_S = 0.6, 60.0
 IN_FORMER_LAYOUT = "a store was in an earlier layout"
 # How many sessions begin over WebSockets: often none, so that clients have two connections.
 _SOCKETS = (0.0, 0.0, 0.4, 0.9)
@@ -138,21 +139,27 @@ class Play:
             is_supervised=setting.is_supervised or is_embedded,
             has_operators=cast.has_operators,
         )
-        former = Random(f"{world.seed} layout")
-        if not (is_embedded or has_shards) and former.random() < _FORMER:
-            site.begin_in(former.choice(LAYOUTS[:-1]).number)
-            world.coverage.mark(IN_FORMER_LAYOUT)
         # No other server can have such a store.
         self.oracle.leases.are_needed = self.oracle.leases.are_needed and not is_embedded
         self.oracle.ends_of = deployment.ends_of
         self._books = deployment.books
         books, oracle = deployment.books, self.oracle
         facts = Facts(
-            *(lambda: world.now, books.letters, books.kept),
-            *(deployment.home_of_id, deployment.stands_by),
-            *(oracle.may_have_lost, oracle.may_be_gone, world.coverage.mark),
+            now=lambda: world.now,
+            letters=books.letters,
+            kept=books.kept,
+            home_of=deployment.home_of_id,
+            stands_by=deployment.stands_by,
+            may_have_lost=oracle.may_have_lost,
+            may_be_gone=oracle.may_be_gone,
+            mark=world.coverage.mark,
         )
         self.bench = Bench(facts, oracle.leases)
+        if cast.upgrades:
+            former = world.random.choice(LAYOUTS[:-1]).number
+            site.begin_in(former, deployment.division)
+            world.coverage.mark(IN_FORMER_LAYOUT)
+            self.bench.judge_layouts(former, books)
         self.bench.has_groups = cast.has_groups
         self.bench.deliveries.are_embedded = is_embedded
         self.oracle.may_overtake = self.bench.order.may_overtake
@@ -165,6 +172,7 @@ class Play:
         self.stage = Stage(world, self.oracle, deployment, site, self.bench.excuses)
         site.on_lost = self._lose_store
         self.stage.has_long_faults = Random(f"{world.seed} long").random() < LONG_WORLDS
+        self._former = self._former_release()
         self._division = Division(self.stage, deployment) if setting.divides else None
         # With TLS, connections would stay where they are.
         world.network.gives = Random(f"{world.seed} gives").random() < _GIVES
@@ -177,7 +185,7 @@ class Play:
         self._cast = cast
         self._cast.make(
             *(self.plan, self.oracle, self._books, self.bench.refusals, self.bench.operations),
-            deployment.token_at,
+            *(deployment.token_at, self.bench.layouts),
         )
         self._publishers = [
             Publisher(f"pub{n}", self.plan, self.oracle) for n in range(random.randint(1, 3))
@@ -193,6 +201,14 @@ class Play:
         # When the last fault ended.
         self._over_at = 0.0
         self.schedule: Schedule
+
+    def _former_release(self) -> FormerRelease | None:
+        """Return the release that has left the store, if it comes back, and knows such stores."""
+        truth, posts = self.bench.layouts, self._deployment.posts
+        if truth is None or not posts or self._setting.has_shards:
+            return None
+        comes_back = self._world.random.random() < _GOES_BACK
+        return FormerRelease(self.stage, posts, truth) if comes_back else None
 
     def _lose_store(self) -> None:
         """Note that servers do not reach the store any more."""
@@ -220,6 +236,11 @@ class Play:
         division = self._division
         if division is not None:
             world.later(world.random.uniform(*_DIVIDES_S), division.begin)
+        if (layouts := self.bench.layouts) is not None:
+            watch(self.stage, layouts)
+        former = self._former
+        if former is not None:
+            former.begin_in_time()
         happened = {each.fault for each in self.schedule.occurrences}
         self._cast.trusts_clocks = set_clock not in happened
         self.oracle.judges_repeats = self.schedule.is_sudden
@@ -234,6 +255,9 @@ class Play:
         if division is not None:
             world.run_until(lambda: division.is_over, _DIVIDED_S)
             self._over_at = world.now
+        if former is not None:
+            world.run_until(lambda: former.is_over, _GONE_BACK_S)
+            self._over_at = max(self._over_at, world.now)
         self.plan.is_over = True
         while not self._is_drained() and world.now < self._over_at + _DRAIN_S:
             world.run_for(_LOOK_S)
@@ -255,6 +279,8 @@ class Play:
             return False
         judges = self.bench.refusals, self.bench.operations
         if any(each.unfinished(self.oracle.published) for each in judges):
+            return False
+        if self.bench.layouts is not None and self.bench.layouts.is_under_way:
             return False
         return not self._cast.violations(self._over_at) and not self._books.unsettled()
 

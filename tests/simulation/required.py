@@ -27,8 +27,10 @@ def required(setting: Setting) -> Iterator[str]:
         yield f"script {script}"
         yield f"repeated {script}"
     yield from _OF_ALL + _OF_OPERATORS
-    if not (setting.has_shards or setting.kind is Kind.EMBEDDED):
-        yield IN_FORMER_LAYOUT
+    if not setting.divides:
+        yield from (IN_FORMER_LAYOUT, "an upgrade was finished")
+    if not (setting.has_shards or setting.is_supervised):
+        yield from ("an earlier release came back", "an earlier release was refused")
     if setting.kind is Kind.EMBEDDED:
         yield from ("an embedded store was started", "an embedded store was adopted")
     else:

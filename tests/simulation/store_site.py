@@ -8,6 +8,7 @@ from functools import partial
 from math import inf
 from random import Random
 
+from holdfast.store.deployment import Division
 from holdfast.store.keys import RedisKeys
 from tests.simulation.host import Host
 from tests.simulation.store.cluster_view import slot_of_key
@@ -179,10 +180,13 @@ class StoreSite:
 
     def keyspace_with(self, key: str) -> Keyspace:
         """Return what the primary has that has this key."""
+        return self._group_with(key).primary.keyspace
+
+    def _group_with(self, key: str) -> Group:
         if self.cluster is not None:
-            return self.cluster.group_of(key.encode()).primary.keyspace
+            return self.cluster.group_of(key.encode())
         shard = _SHARD.match(key) if self.kind in _OWN else None
-        return (self._group if shard is None else self._own[int(shard[1])]).primary.keyspace
+        return self._group if shard is None else self._own[int(shard[1])]
 
     def lost_tails(self) -> list[Tail]:
         """Return what servers wrote that a failover or a loss of power lost."""
@@ -196,11 +200,18 @@ class StoreSite:
 
     # What happens to them
 
-    def begin_in(self, layout: int) -> None:
-        """Let the stores be in an earlier layout, as an earlier release has left them."""
+    def begin_in(self, layout: int, division: Division) -> None:
+        """Let the stores be in an earlier layout, as an earlier release has left them.
+
+        Args:
+            division: How that release has divided the deployment.
+        """
         for shard in range(self.shards):
-            meta = RedisKeys(_NAMESPACE, shard).meta.encode()
-            self.store_of(shard).primary.do(b"HSET", meta, b"version", b"%d" % layout)
+            meta = RedisKeys(_NAMESPACE, shard).meta
+            fields = [b"version", b"%d" % layout]
+            if shard == 0 and self.shards > 1:
+                fields += [b"shards", division.shards, b"homes", division.homes]
+            self._group_with(meta).primary.do(b"HSET", meta.encode(), *fields)
 
     def end(self, node: Node) -> None:
         """End a server; nothing listens at its address."""

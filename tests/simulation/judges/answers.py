@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-from tests.simulation.judges.excuses import DIVISION, HARMLESS, Excuses
+from tests.simulation.judges.excuses import DIVISION, GOING_BACK, HARMLESS, Excuses
 from tests.simulation.judges.facts import Facts
 from tests.simulation.process import Process
 from tests.simulation.session import DISCONNECT, HANDSHAKE, SUBSCRIBE, Attempt
@@ -20,7 +20,7 @@ _KEEP_CONNECTIONS = HARMLESS - {"restart"}
 KILLS = frozenset(
     (
         *("kill_server", "kill_server_in_call", "crash_server_often", "restart_in_vain"),
-        *("cut_off_primary_and_kill_server", DIVISION),
+        *("cut_off_primary_and_kill_server", DIVISION, GOING_BACK),
         *("restart_and_kill", "lose_machine"),
         "cut_power",
     )

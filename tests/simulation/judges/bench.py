@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 
+from tests.simulation.books import Books
 from tests.simulation.judges.answers import Answers
 from tests.simulation.judges.counts import Counts, Served, pages_of
 from tests.simulation.judges.deliveries import Deliveries
 from tests.simulation.judges.excuses import Excuses
 from tests.simulation.judges.facts import Facts
+from tests.simulation.judges.layouts import Layouts
 from tests.simulation.judges.leases import Leases
 from tests.simulation.judges.logs import Complaints
 from tests.simulation.judges.names import Names
@@ -34,6 +36,7 @@ class Bench:
     """
 
     def __init__(self, facts: Facts, leases: Leases) -> None:
+        self._facts = facts
         self.leases = leases
         leases.home_of = facts.home_of
         self.has_groups = False
@@ -46,6 +49,12 @@ class Bench:
         self.refusals = Refusals(facts)
         self.operations = Operations(facts)
         self.complaints = Complaints()
+        # If an earlier release has left the store.
+        self.layouts: Layouts | None = None
+
+    def judge_layouts(self, former: int, books: Books) -> None:
+        """Look at stores that an earlier release has left in this layout."""
+        self.layouts = Layouts(self._facts, former, books.written, books.unrecorded)
 
     @contextmanager
     def sitting(self) -> Iterator[None]:
@@ -112,6 +121,7 @@ class Bench:
             *self.deliveries.violations(published, named, excuses),
             *self.refusals.violations(published, excuses, have_one_clock=have_one_clock),
             *self.operations.violations(published, excuses),
+            *(self.layouts.violations(excuses) if self.layouts is not None else ()),
             *Counts(pages_of(servers), served, excuses).violations(self.now(), count=count),
         ]
 

@@ -16,6 +16,9 @@ HARMLESS: Final = frozenset(
 # What excuses that servers are away while their deployment is written anew, and have other sessions
 # afterwards.
 DIVISION: Final = "division"
+# What excuses that servers are away while an earlier release has their store, and that sessions
+# without a name end then.
+GOING_BACK: Final = "going_back"
 # Faults by which a store may lose its last changes, or a deployment is written anew.
 LOSE_TAILS: Final = frozenset(
     (
