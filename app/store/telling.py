@@ -11,6 +11,7 @@ from holdfast.store import scripts
 from holdfast.store.journaling import JournalOutlet
 from holdfast.store.keys import RedisKeys
 from holdfast.store.latest import Latest
+from holdfast.store.layouts import LAYOUT
 from holdfast.store.link import StoreLink
 from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.reconciliation import Knowledge, Reconciliation
@@ -36,8 +37,8 @@ _MOST_BYTES_OF_LETTERS = 8 * 1024**2
 class Telling:
     """Runs after the store was opened again.
 
-    First it gets the facts that other shards are to know, then the latest dead letters, publish
-    keys and frames, which are not in memory otherwise. Calls that it did not carry out are made
+    First it gets the facts that other shards are to know, then the end of an upgrade, and the
+    latest dead letters, publish keys and frames, which are not in memory otherwise. Calls that it did not carry out are made
     again, in their order; then what has waited. So the journal's notes are there, and everything
     that this process has changed so far. Then, while nothing else is written, the store gets what
     it lacks, then how far other logs are taken, and at last the publishes without an answer.
@@ -131,6 +132,8 @@ class Telling:
 
     async def _tell_latest(self, limits: KeyLimits) -> None:
         """Tell the store the latest of what it alone keeps, before anything follows it."""
+        if self._right.layout.number == LAYOUT:
+            self._calls.tell(scripts.finish_upgrade(self._keys), False)
         self._letters.forget(self._answered_at())
         for call in self._letters.all():
             # Letters that are there stay as they are, and those that are gone stay away.

@@ -361,7 +361,9 @@ class WriteRight:
         self._former += filter(None, former)
         self.epoch = reply[0].decode()
         self._clock.go_on(int(reply[2]))
-        self.layout.enter(int(reply[3] or LAYOUT))
+        found = int(reply[3] or LAYOUT)
+        # A store that went back may lack the end of the upgrade, which it is told again.
+        self.layout.enter(max(found, self.layout.number) if self._own else found)
         self.deployment = Deployment(reply[5].decode(), bytes.fromhex(reply[6].decode()))
         self._own.append(self.epoch)
         self._number = _number_of(self.epoch)

@@ -20,6 +20,7 @@ from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import latest, publish_keys, records, scripts, turn_writer
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
+from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
 from holdfast.store.reconciliation import Knowledge, KnownQueue
 from tests.serving import Server
 from tests.store.model import SESSIONS, Both, Model, Room, opening
@@ -135,6 +136,25 @@ async def test_a_store_that_went_back_gets_what_it_lost_and_loses_what_had_left_
     assert at.hash(KEYS.marks("joe/1")).keys() == {str(BASE + 2)}
     assert at.store.losses == 1
     assert "fenced" not in at.events
+
+
+async def test_a_store_that_lost_the_end_of_an_upgrade_is_in_the_newest_layout_again(
+    shared_valkey: ValkeyServer, redis: Redis
+) -> None:
+    redis.hset(KEYS.meta, mapping={"version": OLDEST_LAYOUT, "generation": KEYS.generation})
+    async with store_process(shared_valkey) as at:
+        past = Past(at.server)
+        past.come_back()
+        at.store.save(session("joe/1"))
+        await back(at)
+        assert at.hash(KEYS.meta)["version"] == str(OLDEST_LAYOUT)
+        past = Past(at.server)
+        await at.store.finish_upgrade()
+        past.come_back()
+        at.store.save(session("joe/1"))
+        await back(at)
+        assert at.hash(KEYS.meta)["version"] == str(LAYOUT)
+        assert at.store.layout.number == LAYOUT
 
 
 async def test_calls_that_a_store_did_not_carry_out_are_made_again_with_their_answers(
