@@ -28,11 +28,13 @@ from holdfast.store.deployment import UNDIVIDED, Origin
 from holdfast.store.embedded import EmbeddedValkey
 from holdfast.store.given_slices import GivenSlices, GivenUnreadable
 from holdfast.store.keys import RedisKeys
+from holdfast.store.layouts import LAYOUT
 from holdfast.store.lease import Lease, boot_clock
 from holdfast.store.link import StoreLink
 from holdfast.store.primary import Primary
 from holdfast.store.reader import Reader
 from holdfast.store.reconciliation import Knowledge, KnownQueue
+from holdfast.store.scripts import finish_upgrade
 from holdfast.store.store import Store
 from holdfast.store.write_right import OnWaiting, Opening, random_seed
 from holdfast.units import counted
@@ -354,7 +356,8 @@ class Storage:
 
     async def finish_upgrade(self) -> None:
         """Put the store into the newest layout. Raises `StoreUnavailable`."""
-        await self.store.finish_upgrade()
+        await self.store.run(finish_upgrade(self.store.keys))
+        self.store.layout.enter(LAYOUT)
         if self._bayeux is not None:
             state = self._bayeux.state
             stop_recording(state.requests, state.sessions, self._save)

@@ -20,7 +20,6 @@ from holdfast.store.deployment import Deployment
 from holdfast.store.eviction import refuse_eviction
 from holdfast.store.journaling import Journaling, JournalOutlet
 from holdfast.store.keys import RedisKeys
-from holdfast.store.layouts import LAYOUT
 from holdfast.store.lease import Lease
 from holdfast.store.link import StoreLink, ignore_answer
 from holdfast.store.loading import LoadedSession, Loading, WithoutSession
@@ -342,11 +341,6 @@ class Store:
         Raises `StoreUnavailable`. After the timeout, the change may still take effect.
         """
         return await self._single.run(call, timeout_s=timeout_s)
-
-    async def finish_upgrade(self) -> None:
-        """Put the store into the newest layout. Raises `StoreUnavailable`."""
-        await self.run(scripts.finish_upgrade(self.keys))
-        self.layout.enter(LAYOUT)
 
     def post(self, call: ScriptCall) -> None:
         """Make a call after all earlier ones, without waiting for its answer."""

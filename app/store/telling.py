@@ -38,10 +38,11 @@ class Telling:
     """Runs after the store was opened again.
 
     First it gets the facts that other shards are to know, then the end of an upgrade, and the
-    latest dead letters, publish keys and frames, which are not in memory otherwise. Calls that it did not carry out are made
-    again, in their order; then what has waited. So the journal's notes are there, and everything
-    that this process has changed so far. Then, while nothing else is written, the store gets what
-    it lacks, then how far other logs are taken, and at last the publishes without an answer.
+    latest dead letters, publish keys and frames, which are not in memory otherwise. Calls that it
+    did not carry out are made again, in their order; then what has waited. So the journal's notes
+    are there, and everything that this process has changed so far. Then, while nothing else is
+    written, the store gets what it lacks, then how far other logs are taken, and at last the
+    publishes without an answer.
 
     Args:
         answered_at: Returns when the store last answered a probe.

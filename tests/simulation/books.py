@@ -82,8 +82,8 @@ class Books:
         )
 
     def written(self) -> list[Written]:
-        """Return what each shard has whose form depends on the layout."""
-        return [self._written(keys) for keys in self._keys]
+        """Return what each shard has whose form depends on the layout, unless a slot moves now."""
+        return [self._written(keys) for keys in self._keys if self._hash(keys, keys.meta)]
 
     def _written(self, keys: RedisKeys) -> Written:
         meta, times = (self._hash(keys, key) for key in (keys.meta, keys.keyed_times))
@@ -91,14 +91,14 @@ class Books:
         # Behind a release without a clock, all its keys have the time of its end.
         apart = keyed if b"former" in meta else times
         return Written(
-            int(meta.get(b"version", b"0")),
+            int(meta[b"version"]),
             [key.decode() for key, value in keyed.items() if b":" in value],
             [key.decode() for key, value in keyed.items() if b":" not in value if key not in apart],
         )
 
     def unrecorded(self) -> list[list[str]]:
         """Return the outstanding requests of each shard that no record of a session contains."""
-        return [self._unrecorded(keys) for keys in self._keys]
+        return [self._unrecorded(keys) for keys in self._keys if self._hash(keys, keys.meta)]
 
     def _unrecorded(self, keys: RedisKeys) -> list[str]:
         records = [orjson.loads(each) for each in self._hash(keys, keys.sessions).values()]

@@ -55,6 +55,8 @@ class FormerRelease:
             return
         self._stage.excuses.add(GOING_BACK, self._world.now, inf)
         is_sudden = self._world.random.random() < _KILLS
+        if is_sudden:
+            self._stage.excuses.add("kill_server", self._world.now, 0.0)
         for post in self._posts:
             post.stop()
             if is_sudden:

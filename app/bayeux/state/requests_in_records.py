@@ -36,8 +36,11 @@ def record_requests(requests: Requests[Session], save: Callable[[Session], None]
     def changed(session: Session) -> None:
         if not session.is_durable or session.state in GONE:
             return
-        if outstanding := requests.outstanding_of(session):
-            session.records = with_record(session.records, _Recorded([*outstanding]))
+        # The store gets the record before the end of such a request: a process that reads both
+        # does not take it for outstanding.
+        outstanding = [each for each in requests.outstanding_of(session) if not each.is_leaving]
+        if outstanding:
+            session.records = with_record(session.records, _Recorded(outstanding))
         else:
             session.records = without_record(session.records, _Recorded)
         save(session)

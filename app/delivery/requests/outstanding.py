@@ -21,6 +21,7 @@ from holdfast.delivery.requests.request import (
     Request,
     RequestEnd,
     fault_of_reply,
+    remove_from,
 )
 from holdfast.delivery.requests.stored_fields import REPLIED, SILENT
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from holdfast.delivery.requests.elsewhere import ElsewherePort
 
 R = TypeVar("R", bound=Receiver)
-K = TypeVar("K")
 
 # How much ended requests remember, see `Remembered`.
 _MOST_REMEMBERED: Final = 100_000
@@ -252,7 +252,13 @@ class Requests(Generic[R]):
             return NO_FIELDS
         if request.mode is ReplyMode.ALL:
             return stored_fields.spoken(request, {key: REPLIED})
+        self._set_leaving(request, is_leaving=True)
         return stored_fields.removed(request)
+
+    def _set_leaving(self, request: Request[R], *, is_leaving: bool) -> None:
+        """Record whether a message that removes the request from the store is on its way there."""
+        request.is_leaving = is_leaving
+        self._note_change(request)
 
     def answered(self, request: Request[R], key: str) -> None:
         """Record that the requester gets this reply."""
@@ -278,7 +284,7 @@ class Requests(Generic[R]):
             self._save_asked(request)
             self._save(request, stored_fields.spoken(request, {key: b""}))
             self._save(request, stored_fields.spoken(request, request.spoken))
-            self._note_change(request)
+            self._set_leaving(request, is_leaving=False)
         if request not in self._of_responder.get(key, ()):
             # The session ended in the meantime.
             self._left.append((request, key))
@@ -365,6 +371,7 @@ class Requests(Generic[R]):
         if request not in self._of_requester.get(request.requester, ()):
             return
         fields = stored_fields.removed(request) if request.is_kept else NO_FIELDS
+        self._set_leaving(request, is_leaving=request.is_kept)
         try:
             self._announce_end(request, RequestStep(fields, partial(self._announced, request)))
         except BaseException:
@@ -400,7 +407,7 @@ class Requests(Generic[R]):
     def _end(self, request: Request[R], end: RequestEnd) -> None:
         self._timers.drop(request)
         for key in (*request.responders, *request.spoken):
-            if _remove(self._of_responder, key, request):
+            if remove_from(self._of_responder, key, request):
                 self.grants -= 1
         request.end = end
         self.ended[end] += 1
@@ -417,13 +424,14 @@ class Requests(Generic[R]):
     def _announced(self, request: Request[R], outcome: PersistOutcome) -> None:
         if outcome is PersistOutcome.REFUSED:
             # The store does not take the event now.
+            self._set_leaving(request, is_leaving=False)
             self._timers.ring_by(request, self._now + _UNTOLD_S)
         else:
             self._told(request)
 
     def _told(self, request: Request[R]) -> None:
         """Record that the requester will be informed. The request is no longer outstanding."""
-        if _remove(self._of_requester, request.requester, request):
+        if remove_from(self._of_requester, request.requester, request):
             self._timers.drop(request)
             self.outstanding -= 1
             # There may not have been a tick yet.
@@ -437,14 +445,3 @@ class Requests(Generic[R]):
         if request.is_kept:
             self._save_fields(stored_fields.removed(request))
         self._told(request)
-
-
-def _remove(index: "dict[K, dict[Request[R], None]]", key: K, request: Request[R]) -> bool:
-    """Remove the request from an index. Returns whether it was there."""
-    requests = index.get(key)
-    if requests is None or request not in requests:
-        return False
-    del requests[request]
-    if not requests:
-        del index[key]
-    return True

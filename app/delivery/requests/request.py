@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.messages.message import Message
 
 R = TypeVar("R", bound=Receiver)
+K = TypeVar("K")
 
 # A request that is remembered counts as several session names, because it may be the last object
 # that keeps an ended session in memory.
@@ -90,6 +91,7 @@ class Request(Timed, Generic[R]):
         "ends_at",
         "id",
         "is_kept",
+        "is_leaving",
         "is_work",
         "mode",
         "refusal",
@@ -140,6 +142,8 @@ class Request(Timed, Generic[R]):
         self.unheard: Collection[int] = ()
         # Whether the store has it.
         self.is_kept = False
+        # Whether a message that removes it there is being stored.
+        self.is_leaving = False
         # Accepted replies, and replies that are being stored.
         self.replies = self.arriving = 0
         # The code and text of the last refusal.
@@ -275,3 +279,14 @@ def request_of(message: "Message") -> Request[Any] | None:
 def _responders(message: "Message", receivers: Sequence[ReceiverView]) -> list[str]:
     """Return the names of the receivers that may answer the request."""
     return [each.key for each in receivers if may_answer(each, message)]
+
+
+def remove_from(index: "dict[K, dict[Request[R], None]]", key: K, request: Request[R]) -> bool:
+    """Remove the request from an index. Returns whether it was there."""
+    requests = index.get(key)
+    if requests is None or request not in requests:
+        return False
+    del requests[request]
+    if not requests:
+        del index[key]
+    return True

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
 from tests.simulation.books import Written
-from tests.simulation.judges.excuses import Excuses
+from tests.simulation.judges.excuses import GOING_BACK, Excuses
 from tests.simulation.judges.layouts import Layouts
 from tests.simulation.judges.scenes import facts_at
 
@@ -109,6 +109,7 @@ def test_an_earlier_release_finds_requests_in_sessions_unless_a_server_has_ended
 ):
     scene = Scene()
     scene.unrecorded = ["joe/1/4000001"]
+    scene.excuses.add(GOING_BACK, 0.0, 5.0)
     scene.judge.former_looks()
     assert scene.wrong() == [
         "layouts: an earlier release does not find the request joe/1/4000001 at 1.000"

@@ -1,9 +1,12 @@
 """Releases before this one read outstanding requests in the records of their sessions."""
 
+import pytest
+
 from holdfast.bayeux.state.changed_session import ChangedSession
 from holdfast.bayeux.state.kept_requests import fields_of
 from holdfast.bayeux.state.requests_in_records import record_requests, stop_recording
 from holdfast.delivery.messages.session_record import SessionRecord
+from holdfast.delivery.messages.storing import PersistOutcome
 from tests.unit.bayeux.harness import Server
 from tests.unit.extensions.requesting import POWER, Person, requesting
 from tests.unit.extensions.test_listeners import listens
@@ -41,6 +44,38 @@ def test_a_record_has_the_requests_of_its_session_until_they_end() -> None:
     bob.reply(bob.last())
     assert record_of(server).requests == []
     assert ann.last()["data"] == "!"
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_a_record_leaves_out_a_request_whose_end_is_on_its_way_to_the_store(
+    is_answered: bool,
+) -> None:
+    """If the server is killed now, the next one must not find the request there alone."""
+    server = recording()
+    ann, bob = named(server, "ann/1", request=True), named_responder(server, "bob/1")
+    ann.ask(timeout=500)
+    [kept] = record_of(server).requests
+    server.keeper.is_silent = True
+    if is_answered:
+        bob.publish(bob.last()["ext"]["replyTo"], "in time")
+    else:
+        server.now += 1
+        server.bayeux.tick(server.now)
+    assert record_of(server).requests == []
+    assert kept["address"] not in server.keeper.requests
+
+
+def test_a_record_has_a_request_again_whose_end_the_store_refuses() -> None:
+    server = recording()
+    ann, bob = named(server, "ann/1", request=True), named_responder(server, "bob/1")
+    ann.ask(timeout=500)
+    kept = record_of(server).requests
+    server.keeper.outcome = PersistOutcome.REFUSED
+    assert bob.reply(bob.last())["error"].startswith("503:")
+    assert record_of(server).requests == kept
+    server.now += 1
+    server.bayeux.tick(server.now)
+    assert record_of(server).requests == kept
 
 
 def test_what_responders_said_is_read_from_the_record_as_it_was() -> None:
