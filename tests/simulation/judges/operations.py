@@ -251,7 +251,9 @@ class Operations(Ledger):
                     if its.since < publish.begun_at and is_kept:
                         yield name, key, 0
         for letter in letters:
-            if letter.job and self._is_sure(letter.key, published):
+            # Of what no publisher was told the id, nobody knows whether its letters were dropped.
+            is_known = letter.job and published[letter.key].id
+            if is_known and self._is_sure(letter.key, published):
                 yield letter.receiver, letter.key, letter.generation + 1
 
     def _dropped_copies(self, published: Mapping[str, Publish]) -> set[Place]:

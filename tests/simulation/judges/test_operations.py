@@ -1,5 +1,7 @@
 """What may become of letters and receivers at the hands of an operator."""
 
+from dataclasses import replace
+
 from tests.simulation.books import Letter
 from tests.simulation.judges.excuses import Excuses
 from tests.simulation.judges.operations import CHANNEL, Found, Operations, Replay
@@ -118,6 +120,14 @@ def test_what_nobody_has_replayed_for_a_receiver_does_not_come_to_it() -> None:
     other.says(None, 1)
     other.gets(22.0, 1, "ann")
     assert len(other.wrong()) == 1
+
+
+def test_a_replayed_letter_whose_publisher_was_told_nothing_may_have_been_dropped() -> None:
+    scene = Scene()
+    scene.is_replayed()
+    assert len(scene.wrong()) == 1
+    scene.published["m"] = replace(scene.published["m"], id="")
+    assert scene.wrong() == []
 
 
 def test_a_replay_takes_all_its_letters_and_says_so() -> None:
