@@ -268,7 +268,7 @@ async def _begin(
     return RunningServer(
         *(settings, url, bayeux, storage, ticker, run, administration.replays),
         *(parts.heads, websockets, listeners[MAIN], Leaving(endpoint, websockets, listeners)),
-        *(parts.tasks, parts.forwarding, parts.sharding),
+        *(parts.tasks, succession, parts.forwarding, parts.sharding),
     )
 
 

@@ -12,7 +12,7 @@ from holdfast.bayeux.leaving.settling import settle, take_back, unsettled
 from holdfast.bayeux.server import Bayeux
 from holdfast.compose.journal import RunBooks
 from holdfast.compose.storage import Storage
-from holdfast.compose.succession import CannotGoOn, CannotLeave
+from holdfast.compose.succession import CannotGoOn, CannotLeave, Succession
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.replays.control import Replays
@@ -34,9 +34,6 @@ log = logging.getLogger(__name__)
 _READING_S = 0.2
 _ANSWERING_S = 0.3
 _SETTLING_S = 1.0
-# For how long at least a shard that leaves follows the others, which leave at the same time: what
-# their clients have begun may have to be known here before it is answered.
-_FOLLOWING_S = 0.1
 # How long the whole may take, which depends on the store. The supervisor is more patient.
 _LEAVING_S = 8.0
 # How long going on may take after that. Then the supervisor would end this process.
@@ -64,6 +61,7 @@ class RunningServer:
     listener: Listener
     doors: Leaving
     tasks: Tasks
+    succession: Succession
     # None if there is no other shard.
     forwarding: "Forwarding | None" = None
     sharding: "Sharding | None" = None
@@ -93,14 +91,13 @@ class RunningServer:
             raise
 
     async def _leave(self) -> None:
-        follows_until = asyncio.get_running_loop().time() + _FOLLOWING_S
         await self.doors.pause(_READING_S)
         if self.forwarding is not None:
             await self.forwarding.settle_giving()
             await self.doors.begin_all(_READING_S)
             await self.forwarding.pause()
         await self.replays.close()
-        await self._settle(follows_until if self.sharding is not None else 0.0)
+        await self._settle()
         await self._follow_no_longer()
         if self.forwarding is not None:
             self.forwarding.let_go()
@@ -120,8 +117,8 @@ class RunningServer:
         if self.sharding is not None:
             await self.sharding.pause()
 
-    async def _settle(self, until: float = 0.0) -> None:
-        """Answer held connects, and finish what clients have begun; not before this time."""
+    async def _settle(self) -> None:
+        """Answer held connects, and finish what clients have begun, here and at other shards."""
         settle(self.bayeux, self.ticker.clock())
         if self.forwarding is not None:
             self.forwarding.settle()
@@ -130,13 +127,20 @@ class RunningServer:
         await self.doors.settle(_ANSWERING_S)
         # Clients whose logins take longer are asked to try again.
         self.tasks.give_up()
+        await self._finish()
+        if self.sharding is not None:
+            # Others leave at the same time, and what their clients have begun may have to be known
+            # here before it is answered.
+            await self.succession.settled()
+            await self._finish()
+
+    async def _finish(self) -> None:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + _SETTLING_S
         while True:
-            unfinished = await self._unfinished(ends_at - loop.time())
-            if unfinished is None and loop.time() >= until:
+            if (unfinished := await self._unfinished(ends_at - loop.time())) is None:
                 return
-            if unfinished is not None and loop.time() > ends_at:
+            if loop.time() > ends_at:
                 raise CannotLeave(f"{unfinished} takes longer than {_SETTLING_S:g} s")
             await asyncio.sleep(_LOOK_S)
 

@@ -84,6 +84,13 @@ class Succession(Protocol):
         """Report that this shard has opened its store; wait until all have."""
         ...
 
+    async def settled(self) -> None:
+        """Report that nothing begun here needs other shards; wait until none needs this one.
+
+        Not longer than a second: one of them may be unable to settle.
+        """
+        ...
+
 
 class NoSuccession:
     """The start of a server without a supervisor.
@@ -124,4 +131,7 @@ class NoSuccession:
         pass
 
     async def opened(self) -> None:
+        pass
+
+    async def settled(self) -> None:
         pass

@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 
 # How often the supervisor hears that this process lives.
 _BEAT_S = 2.0
+# How long a server that has settled waits for others that leave or end together with it.
+_RESTING_S = 1.0
 _NO_SUPERVISOR = "the supervisor has ended"
 _ABANDONED = f"{_NO_SUPERVISOR}: the server stops"
 
@@ -84,6 +86,8 @@ class Supervised:
         # Tells people that all of them serve.
         self.welcome: Callable[[], None] = _say_nothing
         self._beat: asyncio.TimerHandle | None = None
+        # Set when this one, which leaves or ends, need not follow other shards any more.
+        self._may_rest = asyncio.Event()
         # Ends a start that is under way.
         self._abandon: Callable[[], object] = _say_nothing
 
@@ -219,6 +223,12 @@ class Supervised:
     async def opened(self) -> None:
         await self._answer_to(Say.OPENED)
 
+    async def settled(self) -> None:
+        self._may_rest.clear()
+        self.say(Say.SETTLED)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._may_rest.wait(), _RESTING_S)
+
     async def _answer_to(self, what: Say) -> None:
         self.say(what)
         await self._answered()
@@ -240,9 +250,14 @@ class Supervised:
                         self.welcome()
                     case Do.KNOW:
                         self._learn(parcel.fields["ends"])
+                    case Do.REST:
+                        self._may_rest.set()
                     case _:
+                        # If it is to take back, all others are, too.
+                        self._may_rest.set()
                         self._heard.put_nowait(parcel)
         except PeerGone:
+            self._may_rest.set()
             self._loop.remove_reader(self._channel.fileno())
             self._is_abandoned.set()
             self._heard.put_nowait(None)

@@ -54,6 +54,8 @@ class Say(StrEnum):
     # Of each of several, which serves when it is told so: then all have opened their stores.
     OPENED = "opened"
     READY = "ready"
+    # Of each of several, which is to leave or to end: nothing that it has begun needs the others.
+    SETTLED = "settled"
     LEFT = "left"
     BACK = "back"
     FAILED = "failed"
@@ -75,6 +77,8 @@ class Do(StrEnum):
     WELCOME = "welcome"
     # Of each of several: how often the servers of each shard have ended, and how.
     KNOW = "know"
+    # Of each of several that have settled: all have, so none needs it any more.
+    REST = "rest"
     TAKE_BACK = "take back"
     GO = "go"
     # Of an importer.

@@ -51,6 +51,11 @@ class Place:
         return self._said in (Say.OPENED, Do.SERVE, *SERVING)
 
     @property
+    def has_settled(self) -> bool:
+        """Whether its server needs no other one any more, before it leaves or ends."""
+        return self._said in (Say.SETTLED, Do.REST, Say.LEFT)
+
+    @property
     def is_waiting(self) -> bool:
         """Whether its server waits until another one, elsewhere, has the store no more."""
         return self._said == Say.WAITING

@@ -58,6 +58,12 @@ class Process:
             self.told = {"say": Do.SERVE}
             self.tell(do=Do.SERVE)
 
+    def let_rest(self) -> None:
+        """Have it come to rest, if it has settled and waits for that."""
+        if self.said == Say.SETTLED:
+            self.told = {"say": Do.REST}
+            self.tell(do=Do.REST)
+
     def note_told(self, fields: Mapping[str, Any]) -> None:
         """Note what it says, and how many servers there are to be, if it says so."""
         self.told = fields

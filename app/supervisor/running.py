@@ -33,6 +33,7 @@ _TOLD = {
     Say.PREPARED,
     Say.OPENED,
     Say.READY,
+    Say.SETTLED,
     Say.LEFT,
     Say.BACK,
 }
@@ -275,6 +276,13 @@ class Supervisor:
                 if place.server is not None:
                     place.server.let_serve()
 
+    def _let_rest(self) -> None:
+        """Have servers that have settled come to rest, once none that lives needs another one."""
+        if all(place.is_empty or place.has_settled for place in self.places):
+            for place in self.places:
+                if place.living is not None:
+                    place.living.let_rest()
+
     def take_commands(self) -> None:
         """Take them at the kept socket."""
         if self._commands is not None:
@@ -362,6 +370,8 @@ class Supervisor:
                 self.let_serve()
             case Say.READY:
                 self.adopt(place, server)
+            case Say.SETTLED | Say.LEFT:
+                self._let_rest()
             case _:
                 pass
 
@@ -401,6 +411,8 @@ class Supervisor:
         process.code = code
         for each in [each for each in self.processes if each.importer is process and not each.pid]:
             self._is_over(each, code)
+        if any(place.has_settled for place in self.places):
+            self._let_rest()
 
     def _watch(self) -> None:
         """Kill what is silent for too long; feed systemd's watchdog as long as all is well."""

@@ -79,6 +79,8 @@ class Restart:
         self._successors: dict[Post, Successor] = {}
         # Those that have taken the step.
         self._done: set[Post] = set()
+        # Of the old servers that have settled: lets each come to rest.
+        self._settled: dict[Post, asyncio.Event] = {}
         # Of the old servers that were asked to leave: whether each has left.
         self._leaving: dict[Post, asyncio.Task[bool]] = {}
 
@@ -143,7 +145,21 @@ class Restart:
     def _ask(self, post: Post, what: Callable[[], object]) -> None:
         self._old[post].call(what)
 
+    async def _rest(self, post: Post) -> None:
+        """Wait until all servers have settled, or until the restart is given up."""
+        if self.step is Step.OVER:
+            return
+        may_rest = self._settled[post] = asyncio.Event()
+        if len(self._settled) == len(self._posts):
+            self._world.later(_NOTICE_S, self._let_rest)
+        await may_rest.wait()
+
+    def _let_rest(self) -> None:
+        for post, may_rest in self._settled.items():
+            self._ask(post, may_rest.set)
+
     def _begin_to_leave(self, post: Post) -> None:
+        post.succession.rest = partial(self._rest, post)
         self._leaving[post] = asyncio.get_running_loop().create_task(self._leave(post))
 
     async def _leave(self, post: Post) -> bool:
@@ -194,6 +210,7 @@ class Restart:
             self._end()
             return
         self.step = Step.OVER
+        self._let_rest()
         self._world.coverage.mark("a restart failed")
         for process in self._new.values():
             process.on_ended = lambda: None

@@ -1,7 +1,7 @@
 """The real server in a simulated process."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -77,6 +77,12 @@ class Inherited(NoSuccession):
     def __init__(self) -> None:
         super().__init__()
         self.kept: dict[str, int] = {}
+        # Waits until all others that leave have settled, too.
+        self.rest: Callable[[], Awaitable[None]] | None = None
+
+    async def settled(self) -> None:
+        if self.rest is not None:
+            await self.rest()
 
     def keep(self, name: str, descriptor: int) -> None:
         self.kept[name] = descriptor

@@ -53,7 +53,7 @@ class FakeServer:
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel, selectors.EVENT_READ, self._hear)
         self._listening: dict[str, socket.socket] = {}
-        self._is_accepting = self._is_waiting = False
+        self._is_accepting = self._is_waiting = self._is_stopping = False
         self._said_alive = 0.0
         self._shard, self._workers, self._is_first = 0, self._plan.get("workers", 1), False
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -78,8 +78,31 @@ class FakeServer:
     def _stop(self) -> None:
         if "stop" in self._plan:
             return
+        if "settles_to_stop" in self._plan:
+            self._is_stopping = True
+            self._settle()
+        else:
+            self._end()
+
+    def _end(self) -> None:
         note("stopped")
         os._exit(self._plan.get("code_of_stop", 0))
+
+    def _leave(self) -> None:
+        if self._workers > 1 and self._shard not in self._plan.get("earlier", []):
+            self._settle()
+        else:
+            self._step("leave", say=Say.LEFT)
+
+    def _settle(self) -> None:
+        note("settles")
+        self._step("settled", say=Say.SETTLED)
+
+    def _rest(self) -> None:
+        note("rests")
+        if self._is_stopping:
+            self._end()
+        self._step("leave", say=Say.LEFT)
 
     def _hear(self) -> None:
         while (parcel := self._channel.receive()) is not None:
@@ -91,7 +114,9 @@ class FakeServer:
                 self._start(asked, descriptors)
             case Do.LEAVE:
                 self._accept(False)
-                self._step("leave", say=Say.LEFT)
+                self._leave()
+            case Do.REST:
+                self._rest()
             case Do.OPEN:
                 self._try_to_open()
             case Do.SERVE:

@@ -224,6 +224,29 @@ def test_all_old_servers_go_on_if_one_cannot_leave(stage: Stage) -> None:
     assert stage.stop() == 0
 
 
+@pytest.mark.parametrize("way", ["restart", "stop"])
+def test_no_server_comes_to_rest_before_all_have_settled(stage: Stage, way: str) -> None:
+    begun(stage, settles_to_stop=True, **{"settled.1": 0.2})
+    assert stage.restart() == DONE if way == "restart" else stage.stop() == 0
+    assert [note for note in stage.notes() if note in ("settles", "rests")] == [
+        *3 * ["settles"],
+        *3 * ["rests"],
+    ]
+
+
+def test_those_that_have_settled_do_not_wait_for_one_that_has_died(stage: Stage) -> None:
+    begun(stage, settles_to_stop=True, **{"settled.2": "die"})
+    assert stage.stop() == 128 + signal.SIGKILL
+    assert stage.notes().count("rests") == 2
+
+
+def test_servers_of_an_earlier_release_leave_without_the_others(stage: Stage) -> None:
+    begun(stage, code="old", earlier=[1, 2])
+    stage.plan(workers=3, code="new")
+    assert stage.restart() == DONE
+    assert codes(stage) == {"new"}
+
+
 def test_the_death_of_an_old_server_while_all_leave_ends_the_restart(stage: Stage) -> None:
     before = servers(begun(stage, code="old", **{"leave.2": "die"}))
     stage.plan(workers=3, code="new")

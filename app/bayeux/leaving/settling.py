@@ -52,7 +52,9 @@ def unsettled(bayeux: Bayeux) -> str | None:
             return "a connect"
         if session.unfinished or session.pauses:
             return "a request"
-        if owes_reply(session) or session.queue.coming:
+        if owes_reply(session):
+            return "a reply to a client"
+        if session.queue.coming:
             return "an answer of the store"
     return None if state.waiting_places.are_settled else "messages between two queues"
 
