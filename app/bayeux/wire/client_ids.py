@@ -3,7 +3,8 @@
 Client ids, the identities of browsers and the names of reply channels have one form: the bucket of
 their session in three digits, 22 random characters, which are more than 128 bits, and 4 characters
 that only the key of the deployment can produce. An invented id is therefore refused by whatever
-server gets it.
+server gets it. All are letters and digits, as Bayeux wants client ids; ids of earlier releases
+may have `-` and `_`, too.
 """
 
 import re
@@ -16,12 +17,10 @@ from typing import Final
 # Sessions are divided into this many parts. It never changes, because ids outlive releases.
 BUCKETS: Final = 1000
 _FORM: Final = re.compile(r"([0-9]{3}[A-Za-z0-9_-]{22})([A-Za-z0-9_-]{4})")
-# So many random bytes make a text whose first characters go into an id.
-_RANDOM_BYTES: Final = 18
-_RANDOM_TEXT: Final = 24
-_USED_OF_IT: Final = 22
+_RANDOM_TEXT: Final = 22
+# Enough for an id, except about twice in a million times.
+_RANDOM_BYTES: Final = 22
 _SEAL_BYTES: Final = 3
-_SEAL_TEXT: Final = 4
 _BUCKET_BYTES: Final = 8
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 # Formatting a number takes as long as sealing an id.
@@ -63,16 +62,17 @@ class ClientIds:
     def new(self, bucket: int | None = None) -> str:
         """Return a new id in this bucket, or in any of this shard."""
         random = self._random_bytes(_RANDOM_BYTES)
-        return self._make(random, [self._bucket_from(random) if bucket is None else bucket])[0]
+        return self._make(random, self._bucket_from(random) if bucket is None else bucket)
 
     def new_pair(self) -> tuple[str, str]:
         """Return new ids of a session and of its browser, both in the same bucket."""
         if not self._pairs:
             random = self._random_bytes(2 * self._at_once * _RANDOM_BYTES)
-            buckets = []
             for start in range(0, len(random), 2 * _RANDOM_BYTES):
-                buckets += [self._bucket_from(random[start : start + _RANDOM_BYTES])] * 2
-            self._pairs = self._make(random, buckets)
+                middle, end = start + _RANDOM_BYTES, start + 2 * _RANDOM_BYTES
+                bucket = self._bucket_from(random[start:middle])
+                self._pairs.append(self._make(random[start:middle], bucket))
+                self._pairs.append(self._make(random[middle:end], bucket))
         browser = self._pairs.pop()
         return self._pairs.pop(), browser
 
@@ -105,18 +105,15 @@ class ClientIds:
     def _bucket_from(self, random: bytes) -> int:
         return self._buckets[int.from_bytes(random) % len(self._buckets)]
 
-    def _make(self, random: bytes, buckets: Sequence[int]) -> list[str]:
-        """Return an id in each of these buckets. Text is made of the bytes of all at once."""
-        texts = _text_of(random)
-        bodies = []
-        for place, bucket in enumerate(buckets):
-            start = place * _RANDOM_TEXT
-            bodies.append(_DIGITS[bucket] + texts[start : start + _USED_OF_IT])
-        seals = _text_of(b"".join([self._digest(body) for body in bodies]))
-        return [
-            body + seals[place * _SEAL_TEXT : (place + 1) * _SEAL_TEXT]
-            for place, body in enumerate(bodies)
-        ]
+    def _make(self, random: bytes, bucket: int) -> str:
+        """Return an id of these random bytes, or of others if it has other characters."""
+        while True:
+            text = _letters_of(random)[:_RANDOM_TEXT]
+            body = _DIGITS[bucket] + text
+            seal = _text_of(self._digest(body))
+            if len(text) == _RANDOM_TEXT and seal.isalnum():
+                return body + seal
+            random = self._random_bytes(_RANDOM_BYTES)
 
     def _digest(self, body: str) -> bytes:
         sealing = self._sealing.copy()
@@ -126,6 +123,11 @@ class ClientIds:
     def _hash_of(self, name: bytes) -> int:
         digest = blake2b(name, digest_size=_BUCKET_BYTES, key=self._key, person=b"bucket")
         return int.from_bytes(digest.digest()) % BUCKETS
+
+
+def _letters_of(random: bytes) -> str:
+    """Return a random text of letters and digits, each as likely as any other."""
+    return b2a_base64(random, newline=False).translate(None, b"+/=").decode()
 
 
 def _text_of(data: bytes) -> str:

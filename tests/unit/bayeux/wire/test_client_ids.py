@@ -31,6 +31,17 @@ def test_an_id_fits_wherever_the_key_is_the_same(bucket: int) -> None:
     assert len(id) == 29
 
 
+def test_ids_consist_of_letters_and_digits() -> None:
+    ids = ids_of()
+    made = [ids.new() for _ in range(200)] + [each for _ in range(100) for each in ids.new_pair()]
+    assert all(id.isascii() and id.isalnum() for id in made)
+
+
+@pytest.mark.parametrize("id", ["007AbC-eFgHiJkLmNoPqRs_uVfAPE"])
+def test_an_id_with_other_characters_of_an_earlier_release_fits(id: str) -> None:
+    assert ids_of().fits(id)
+
+
 @given(buckets, st.integers(0, 28), st.characters())
 def test_an_id_with_another_character_does_not_fit(bucket: int, place: int, other: str) -> None:
     id = ids_of().new(bucket)
