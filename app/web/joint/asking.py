@@ -115,6 +115,7 @@ class Shards:
         self.new_id = new_id
         self._sockets = sockets
         self._http: dict[int, aiohttp.ClientSession] = {}
+        self._is_closed = False
 
     @property
     def numbers(self) -> range:
@@ -157,6 +158,8 @@ class Shards:
         )
 
     def _client(self, shard: int) -> aiohttp.ClientSession:
+        if self._is_closed:
+            raise aiohttp.ClientConnectionError("this worker ends")
         found = self._http.get(shard)
         if found is None:
             # Another process may listen there for the next request.
@@ -170,6 +173,7 @@ class Shards:
         return found
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections. From now on no shard can be reached."""
+        self._is_closed = True
         for client in self._http.values():
             await client.close()
