@@ -266,9 +266,11 @@ def crash_store_soon(stage: Stage, duration_s: float) -> None:
     stage.world.later(duration_s, partial(stage.site.start, primary))
 
 
-def cut_connection(stage: Stage, _: float) -> None:
+def cut_connection(stage: Stage, duration_s: float) -> None:
+    """Break a connection within some bytes, or when this is over."""
     if (end := stage.connection()) is not None:
         end.breaks_after = stage.random.randrange(_LAST_BYTES)
+        stage.world.later(duration_s, end.break_at_last)
 
 
 def lose_connection(stage: Stage, _: float) -> None:
