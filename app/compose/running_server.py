@@ -233,7 +233,8 @@ class RunningServer:
 
     async def _close(self) -> None:
         await self.websockets.close_all()
-        await self.listener.close()
+        # Operators' requests, too, wait for turns, of which there are none once the right is left.
+        await asyncio.gather(*(each.close() for each in self.doors.listeners.values()))
 
 
 async def _within(seconds: float, close: Callable[[], Awaitable[None]]) -> None:

@@ -76,6 +76,7 @@ class Listener:
             auto_decompress=False,
             shutdown_timeout=shutdown_timeout_s,
         )
+        self._is_closed = False
         self._acceptor: Acceptor | None = None
         self._parts: ConnectionParts | None = None
         self._place: SocketFile | None = None
@@ -188,6 +189,8 @@ class Listener:
         await asyncio.gather(*(each.drain() for each in self.lanes()), return_exceptions=True)
 
     async def close(self) -> None:
-        """Give requests in progress a limited time to finish, then close every connection."""
+        """Give requests in progress a limited time to finish, then close every connection; once."""
         self.stop_accepting()
-        await self._runner.cleanup()
+        if not self._is_closed:
+            self._is_closed = True
+            await self._runner.cleanup()
