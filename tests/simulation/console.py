@@ -32,7 +32,6 @@ class Console:
         self._plan = plan
         self._truth = truth
         self._token_at = token_at
-        # Where it asks; clients may come elsewhere later.
         self._doors: list[tuple[str, int]] = []
         self._talker = Talker(self._doors)
 
@@ -42,11 +41,14 @@ class Console:
 
     async def ask(self, method: str, path: str, body: Message | None = None) -> Message:
         """Ask for something; returns the answer. Raises `Lost` or `Refused`."""
-        self._doors[:] = [(host, ADMIN_PORT) for host, _ in self._plan.manners.doors]
-        host, _ = self._talker.door
-        if not (token := self._token_at(host)):
+        if not (token := self._token_at(self._next_host())):
             raise Refused("nobody has ever been there")
         return await self.ask_with(token, method, path, body)
+
+    def _next_host(self) -> str:
+        # Clients may have come elsewhere.
+        self._doors[:] = [(host, ADMIN_PORT) for host, _ in self._plan.manners.doors]
+        return self._talker.door[0]
 
     async def ask_with(
         self,
@@ -58,8 +60,7 @@ class Console:
         due: Collection[int] = (),
     ) -> Message:
         """Ask with a token, also one to which these statuses are due."""
-        host, _ = self._talker.door
-        asked = self._truth.asks(host, f"{method} {path.partition('?')[0]}")
+        asked = self._truth.asks(self._next_host(), f"{method} {path.partition('?')[0]}")
         try:
             status, answer = await self._talker.request(
                 *(method, _API + path, token, body), limit_s=_PATIENCE_S
