@@ -261,7 +261,7 @@ TABLE: Final = (
         Fate.RECOMPUTED,
         "from deadlines, messages and requesters, once all of them are there",
         (
-            *_of("Request", "_place arriving end ends_at is_kept requests unheard"),
+            *_of("Request", "_place arriving end ends_at is_kept is_leaving requests unheard"),
             *_of("record", "OfTopic RequestOf AskedElsewhere _Recorded"),
         ),
     ),
