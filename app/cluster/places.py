@@ -69,6 +69,11 @@ def has_reached(place: Place, wanted: Place) -> bool:
     return place.fence >= wanted.fence
 
 
+def is_within(place: Place, end: Place) -> bool:
+    """Return whether a log with this end has a place: its store did not go back behind it."""
+    return place.n <= end.n if place.nonce == end.nonce else place.fence < end.fence
+
+
 class Opening(NamedTuple):
     """An opening of a shard, and the id of a frame that it wrote."""
 

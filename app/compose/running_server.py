@@ -104,11 +104,15 @@ class RunningServer:
         # From here on nothing changes: no input is handled, and no turn ends.
         self.doors.be_still()
         self.storage.right.leave()
-        await self.storage.write_given(self.bayeux, self.ticker.clock())
+        await self._write_given()
         await self.books.close()
         self.gives_store = True
         await self.storage.give()
         self.has_left = True
+
+    async def _write_given(self) -> None:
+        shown = {} if self.sharding is None else self.sharding.shown
+        await self.storage.write_given(self.bayeux, self.ticker.clock(), shown)
 
     async def _follow_no_longer(self) -> None:
         """Take nothing more from other shards: the next process goes on from the same places."""
@@ -227,7 +231,7 @@ class RunningServer:
         await self._follow_no_longer()
         self.storage.right.leave()
         try:
-            await self.storage.write_given(self.bayeux, self.ticker.clock())
+            await self._write_given()
         except StoreUnavailable as error:
             log.warning("sessions without a name end with this server: %s", error)
 

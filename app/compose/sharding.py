@@ -1,7 +1,7 @@
 """Makes a server one of several shards: it reads the stores of all others, which read its own."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.cluster.inclusion import Inclusion
@@ -90,8 +90,13 @@ class Sharding:
     async def begin(self) -> None:
         """Read what the store says about logs, before sessions are restored."""
         log = self._log
-        self.member.begin(await log.read(), goes_on=self._storage.goes_on)
+        self.member.begin(await log.read(), self._storage.shown)
         log.owner = self.member
+
+    @property
+    def shown(self) -> Mapping[int, str]:
+        """Up to where sessions that need no store have got everything in the logs of others."""
+        return self.member.shown.left(self.member.readers)
 
     async def serve(self) -> None:
         """Take part, once all shards are there and this process is sure to go on."""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -125,6 +125,8 @@ class Storage:
         self._given: Sequence[Given] = ()
         # Whether this process goes on with everything that the one before it had in memory.
         self.goes_on = False
+        # Up to where that one had shown the logs of other shards; None without such a process.
+        self.shown: Mapping[int, str] | None = None
         self._embedded = embedded
         # Raises must not wait behind anything else.
         self._lease_reader = Reader(primary)
@@ -166,6 +168,8 @@ class Storage:
         for each in self._given:
             if each.kind is GivenKind.SERVER:
                 self.goes_on = True
+                # An earlier release does not say it.
+                self.shown = {int(shard): at for shard, at in each.fields.get("shown", {}).items()}
                 self.stamps.go_on_after(each.fields["newest"])
 
     def _keep_lease(self) -> None:
@@ -287,13 +291,16 @@ class Storage:
                 if not is_readable:
                     raise CannotStart(_unreadable(f"message {id}"))
 
-    async def write_given(self, bayeux: Bayeux, now: float) -> None:
+    async def write_given(self, bayeux: Bayeux, now: float, shown: Mapping[int, str]) -> None:
         """Write everything in memory that the store lacks, for the next process.
 
         The server has come to rest: `settle` and `unsettled`. From now on it changes nothing.
         Raises `StoreUnavailable`.
+
+        Args:
+            shown: What `Sharding.shown` returns; empty without other shards.
         """
-        await self._slices.write(given(bayeux, now))
+        await self._slices.write(given(bayeux, now, shown))
 
     async def remove_given(self) -> None:
         """Remove it before this process serves: from then on, sessions change.

@@ -27,6 +27,7 @@ from holdfast.sharding.latest_frames import again
 from holdfast.sharding.own_interest import DurableInterest
 from holdfast.sharding.own_log import OwnLog
 from holdfast.sharding.ports import ShardStore
+from holdfast.sharding.shown import ShownPlaces
 from holdfast.store.log_scripts import LoggedFrame, Parts
 from holdfast.store.log_state import LogState, TakenLog
 from holdfast.store.other_shard import OtherShard
@@ -113,8 +114,7 @@ class Member:
         self._told_newest = 0
         # What does letters of others.
         self._from_letters: FromLetters | None = None
-        # Whether this process goes on with everything that the one before it had in memory.
-        self._goes_on = False
+        self.shown = ShownPlaces(None)
         # Whether it writes to its log: not before it is sure to go on.
         self._writes = self._has_served = False
         # How often frames of others were missing.
@@ -271,11 +271,14 @@ class Member:
 
     # The life of this shard
 
-    def begin(self, found: LogState, *, goes_on: bool) -> None:
-        """Begin with what the store says, before sessions are restored. Nothing is written yet."""
+    def begin(self, found: LogState, shown: Mapping[int, str] | None = None) -> None:
+        """Begin with what the store says, before sessions are restored. Nothing is written yet.
+
+        `shown` is what the former process has left of `ShownPlaces`, if this one goes on from it.
+        """
         self.own.begin(found, self._clock())
         self._go_on_from(found)
-        self._goes_on = goes_on
+        self.shown = ShownPlaces(shown)
         self._from_letters = self._bayeux.go_among(
             self, self.homes, self.number, self._from_others.tap
         )
@@ -368,14 +371,11 @@ class Member:
         self.known.begin(shard, found.nonce, found.facts, place_of(found.facts_at))
         self._learn_topics()
         if shard not in self.readers:
-            taken = self._taken.get(shard, _NOTHING_TAKEN)
+            place, passed = self._taken.get(shard, _NOTHING_TAKEN)
+            since = self.shown.within(shard, place_of(found.end))
             arrivals = self.arrivals[shard]
             reader: LogReader[Arrival] = LogReader(
-                arrivals,
-                own=self.number,
-                place=taken.place,
-                passed=taken.passed,
-                since=NOWHERE if self._goes_on else place_of(found.end),
+                arrivals, own=self.number, place=place, passed=passed, since=since
             )
             self.readers[shard] = self.inlet.direct[shard].reader = reader
             arrivals.kept_first.reader = reader

@@ -1,6 +1,6 @@
 """Yields everything in memory that the store lacks, for the next server."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -21,14 +21,18 @@ from holdfast.delivery.shared_queues.work import borrowed_of, refusals_of
 _MOST_NAMES: Final = 2000
 
 
-def given(bayeux: Bayeux, now: float) -> Iterator[Given]:
+def given(bayeux: Bayeux, now: float, shown: Mapping[int, str]) -> Iterator[Given]:
     """Yield everything to give. From now on, nothing may change until `take_back`.
 
     `settle` comes before it.
+
+    Args:
+        shown: Up to which place in the log of each other shard sessions here that need no store
+            have got everything.
     """
     state, life = bayeux.state, bayeux.life
     state.phase = Phase.LEFT
-    yield _server(bayeux, now)
+    yield _server(bayeux, now, shown)
     yield from _replaced(bayeux)
     new = _NewEntries()
     for session in _in_order(life):
@@ -55,12 +59,13 @@ def given(bayeux: Bayeux, now: float) -> Iterator[Given]:
         yield Given(GivenKind.REQUESTS, address, said)
 
 
-def _server(bayeux: Bayeux, now: float) -> Given:
+def _server(bayeux: Bayeux, now: float, shown: Mapping[int, str]) -> Given:
     state = bayeux.state
     fields = {
         "newest": state.node.stamp(),
         "histories": state.histories.left(),
         "newcomers": bayeux.identities.newcomers(now),
+        "shown": {str(shard): place for shard, place in shown.items()},
     }
     return Given(GivenKind.SERVER, "", fields)
 

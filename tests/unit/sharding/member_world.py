@@ -34,9 +34,19 @@ def _matches(pattern: str, channel: str) -> bool:
 
 
 class Shard:
-    """The process of a shard."""
+    """The process of a shard.
 
-    def __init__(self, world: "World", number: int, before: "Shard | None" = None) -> None:
+    Args:
+        shown: What the process before it had shown, if this one goes on from there.
+    """
+
+    def __init__(
+        self,
+        world: "World",
+        number: int,
+        before: "Shard | None" = None,
+        shown: Mapping[int, str] | None = None,
+    ) -> None:
         self.world = world
         self.number = number
         self.store = world.stores[number]
@@ -59,7 +69,7 @@ class Shard:
         )
         self.store.owner = self.member
         found = self.store.open()
-        self.member.begin(found, goes_on=False)
+        self.member.begin(found, shown)
         # How far the processes before this one have taken the logs of others.
         self.began_at = {
             other: place_of(found.taken[other].place if other in found.taken else "")

@@ -1,6 +1,6 @@
 """A shard among others: what one accepts reaches receivers at all, whatever fails."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from unittest.mock import patch
 
 import pytest
@@ -9,7 +9,7 @@ from holdfast.bayeux.publish.made_topics import MadeTopics
 from holdfast.cluster.frames import read, write
 from holdfast.cluster.letters import done_with, letter
 from holdfast.cluster.messages import entry_of
-from holdfast.cluster.places import NOWHERE
+from holdfast.cluster.places import NOWHERE, place_of
 from holdfast.cluster.reader_port import Sorted
 from holdfast.delivery.messages.crossing import Answered, Crossings
 from holdfast.delivery.messages.message import Message
@@ -33,6 +33,31 @@ pytestmark = pytest.mark.untraced
 def test_everybody_hears_everything_in_order_if_nothing_fails() -> None:
     for seed in range(5):
         World(seed, has_faults=False).run()
+
+
+def left_by(shard: Shard) -> Mapping[int, str]:
+    """What it says for the next process about the logs of others."""
+    return shard.member.shown.left(shard.member.readers)
+
+
+def test_a_process_that_goes_on_begins_where_the_one_before_had_shown_logs() -> None:
+    world = World(1, has_faults=False)
+    world.run(100)
+    first = world.shards[0]
+    place = place_of(left_by(first)[1])
+    assert place.n > 1
+    # Its store could not take the last of it.
+    taken = place._replace(n=place.n - 1, total=place.total - 1)
+    found = first.store.taken[1]
+    first.store.taken[1] = found._replace(place=str(taken))
+
+    def shown(before: Mapping[int, str]) -> str:
+        return left_by(Shard(world, 0, first, before))[1]
+
+    assert shown({1: str(place)}) == str(place)
+    # An earlier release does not say it, or the store of the log has gone back.
+    assert shown({}) == str(taken)
+    assert shown({1: str(place._replace(n=place.n + 1000))}) == str(taken)
 
 
 @pytest.mark.slow

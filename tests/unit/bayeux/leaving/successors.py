@@ -43,7 +43,7 @@ class LeavingServer(Server):
         return self.give()
 
     def give(self) -> list[bytes]:
-        return list(slices(given(self.bayeux, self.now)))
+        return list(slices(given(self.bayeux, self.now, {})))
 
     def take_back(self) -> None:
         take_back(self.bayeux, self.now)

@@ -170,7 +170,7 @@ class Shard:
         if unsettled(bayeux) is not None:
             take_back(bayeux, self.server.now)
             return
-        left = [*slices(given(bayeux, self.server.now))]
+        left = [*slices(given(bayeux, self.server.now, {}))]
         self.keeper.forget_answers()
         self.interest.clear()
         self.complete.clear()
