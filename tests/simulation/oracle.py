@@ -76,6 +76,9 @@ class Heard:
     came: dict[str, list[Coming]] = field(default_factory=dict)
     # When ids were settled, and by which server: it answered behind the acknowledgement.
     settled: dict[str, tuple[Process | None, float]] = field(default_factory=dict)
+    # The keys of what came again after it was settled, because its server had ended too soon, and
+    # was forgotten then.
+    returned: set[str] = field(default_factory=set)
     # The keys of what the receiver had settled when it forgot all else, if a store has lost that.
     unsure: set[str] = field(default_factory=set)
 
@@ -223,15 +226,20 @@ class Oracle:
         heard = self._heard.get(receiver)
         if heard is not None:
             # What has come again since then was not settled after all.
-            heard.settled = {
-                id: one for id, one in heard.settled.items() if heard.came[id][-1].at <= one[1]
-            }
+            again = {id for id, one in heard.settled.items() if heard.came[id][-1].at > one[1]}
+            heard.returned |= {heard.came[id][-1].key for id in again if self._is_untold(heard, id)}
+            heard.settled = {id: one for id, one in heard.settled.items() if id not in again}
             heard.unsure |= {
                 heard.came[id][-1].key for id in heard.settled if self._is_unsure(heard, id)
             }
             known = {*heard.settled, *but}
             kept = {key: [id for id in ids if id in known] for key, ids in heard.ids.items()}
             heard.ids = {key: ids for key, ids in kept.items() if ids}
+
+    def _is_untold(self, heard: Heard, id: str) -> bool:
+        """Return whether a server ended before it told the store that this was settled."""
+        server, at = heard.settled[id]
+        return server is not None and server.ended_at <= at + _SETTLED_S
 
     def _is_unsure(self, heard: Heard, id: str) -> bool:
         """Return whether the store may have lost that this was settled, so that it comes again."""
@@ -394,8 +402,9 @@ class Oracle:
             last: dict[tuple[str, str], list[tuple[Publish, bool]]] = {}
             for key in heard.ids:
                 publish = self.published[key]
-                if not publish.id:
-                    # Its publisher gave it up, and so did not wait for it before the next one.
+                if not publish.id or key in heard.returned:
+                    # Its publisher gave it up, and so did not wait for it before the next one. Or
+                    # it came in its order before.
                     continue
                 others = last.setdefault((publish.publisher, publish.channel), [])
                 later = [each for each in others if publish.serial < each[0].serial]

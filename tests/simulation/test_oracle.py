@@ -1,6 +1,8 @@
 """What the oracle takes for a broken promise, and what not."""
 
+from math import inf
 from typing import Any, NamedTuple
+from unittest.mock import Mock
 
 import pytest
 
@@ -8,8 +10,9 @@ from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Life
 from tests.simulation.store_site import Tail
 
-FORMER: Any = object()
-LATER: Any = object()
+FORMER: Any = Mock(ended_at=inf)
+LATER: Any = Mock(ended_at=inf)
+KILLED: Any = Mock(ended_at=1.8)
 
 
 class Scene:
@@ -140,6 +143,28 @@ def test_what_a_crash_undid_is_not_behind_what_came_with_an_earlier_batch() -> N
     scene.come()
     scene.oracle.received("joe", "b", "8", is_named=True)
     assert not scene.disorder()
+
+
+@pytest.mark.parametrize("server", [KILLED, FORMER])
+def test_what_comes_again_because_its_server_was_killed_was_in_its_order_the_first_time(
+    server: Any,
+) -> None:
+    scene = Scene()
+    scene.home = server
+    scene.oracle.publishes("b", "ann", 2, "/a", is_durable=True, is_repeated=True)
+    scene.oracle.accepted("b", "8")
+    scene.come()
+    scene.now = 1.5
+    scene.settle()
+    scene.oracle.received("joe", "b", "8", is_named=True)
+    # Perhaps the server is killed before it tells the store of the first one.
+    scene.now, scene.home = 2.0, LATER
+    scene.oracle.settled("joe", ["8"])
+    scene.now = 2.5
+    scene.come()
+    scene.oracle.forgets("joe", but=())
+    scene.come()
+    assert scene.disorder() == ([] if server is KILLED else ["S5: joe got a behind a later one"])
 
 
 def test_everybody_is_heard_and_hears_when_all_is_well_again() -> None:
