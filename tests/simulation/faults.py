@@ -136,7 +136,7 @@ def freeze_server_in_call(stage: Stage, duration_s: float) -> None:
         process.freeze()
         stage.world.later(duration_s, process.thaw)
 
-    _at_next_call(stage, process, lambda _: freeze())
+    _at_next_call(stage, process, "freeze_server_in_call", duration_s, lambda _: freeze())
 
 
 def suspend_server_in_raise(stage: Stage, duration_s: float) -> None:
@@ -144,19 +144,20 @@ def suspend_server_in_raise(stage: Stage, duration_s: float) -> None:
 
     The server then has the answer when the lease is over, and no timeout of its own has passed.
     """
-    process = stage.machine().process
+    process, lasts_s = stage.machine().process, _LEASE_S + duration_s / 2
 
-    def freeze() -> None:
-        _suspend(stage, process, _LEASE_S + duration_s / 2)
+    def freeze(_: End) -> None:
+        _suspend(stage, process, lasts_s)
 
-    _at_next_call(stage, process, lambda _: freeze(), having=_RAISE)
+    _at_next_call(stage, process, "suspend_server_in_raise", lasts_s, freeze, having=_RAISE)
 
 
 def kill_server_in_call(stage: Stage, duration_s: float) -> None:
     """Kill a server as soon as the store has a call of it, which is carried out."""
     post = stage.machine()
     post.pause_s = duration_s
-    _at_next_call(stage, post.process, lambda _: post.process.kill())
+    process = post.process
+    _at_next_call(stage, process, "kill_server_in_call", duration_s, lambda _: process.kill())
 
 
 def hold_reading(stage: Stage, duration_s: float) -> None:
@@ -166,12 +167,20 @@ def hold_reading(stage: Stage, duration_s: float) -> None:
         asking.peer.hold()
         stage.world.later(duration_s, asking.peer.let_go)
 
-    _at_next_call(stage, stage.machine().process, hold, having=_READ)
+    process = stage.machine().process
+    _at_next_call(stage, process, "hold_reading", duration_s, hold, having=_READ)
 
 
 def _at_next_call(
-    stage: Stage, process: Process, then: Callable[[End], None], *, having: bytes = b""
+    stage: Stage,
+    process: Process,
+    fault: str,
+    duration_s: float,
+    then: Callable[[End], None],
+    *,
+    having: bytes = b"",
 ) -> None:
+    """Let a fault begin, with its excuse, when a process next calls the store with these bytes."""
     write = process.loop.on_write
     is_over = False
 
@@ -182,6 +191,7 @@ def _at_next_call(
         if not is_over and stage.site.is_primary(end.peer.name[0]) and having in data:
             is_over = True
             process.loop.on_write = write
+            stage.excuses.add(fault, stage.world.now, duration_s)
             # Not before the callback has ended that calls.
             stage.world.later(0.0, partial(then, end))
 
