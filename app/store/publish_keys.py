@@ -74,8 +74,14 @@ class PublishKeys:
 
     def latest(self) -> list[tuple[str, int]]:
         """Return the keys of the last seconds, with the ids of their messages."""
+        self.forget_old()
+        return [(key, id) for _, key, id in self._latest]
+
+    def forget_old(self) -> None:
+        """Forget keys that the store has had for so long that it does not lose them any more."""
         oldest = self._answered_at() - _LATEST_S
-        return [(key, id) for at, key, id in self._latest if at >= oldest]
+        while self._latest and self._latest[0][0] < oldest:
+            self._latest.popleft()
 
 
 def first_of(reply: object, clock: int) -> int | None:

@@ -402,6 +402,7 @@ class Store:
     def probe(self) -> None:
         """Ask whether the store would accept a message: it may be reachable but out of memory."""
         if self.is_available:
+            self._keyed.forget_old()
             self._probing.probe()
             self.link.flush()
 
