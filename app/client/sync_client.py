@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import update_wrapper
+from inspect import iscoroutinefunction
 from threading import Thread, current_thread
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -31,6 +32,17 @@ def _waiting(
     return wait
 
 
+def _taking_arguments_of(
+    _: Callable[Concatenate[Client, P], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate["SyncClient", P], None]]:
+    """Tell type checkers and help that a constructor takes the arguments of `Client`."""
+
+    def give(constructor: Callable[..., None]) -> Callable[Concatenate["SyncClient", P], None]:
+        return update_wrapper(constructor, Client.__init__)
+
+    return give
+
+
 class SyncClient:
     """A client whose methods wait: `with SyncClient(url) as client`.
 
@@ -39,8 +51,9 @@ class SyncClient:
     Only `token` and `on_state` must not: they are called by the thread of the event loop.
     """
 
-    def __init__(self, url: str, **options: Any) -> None:  # noqa: ANN401
-        self._client = Client(url, **options)
+    @_taking_arguments_of(Client.__init__)
+    def __init__(self, *args: object, **options: object) -> None:
+        self._client = Client(*args, **options)  # type: ignore[arg-type]
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="holdfast", daemon=True)
 
@@ -147,9 +160,8 @@ class SyncClient:
 
     def listen(self, channel: str, callback: SyncCallback | None = None) -> "SyncSubscription":
         """Receive what the server sends on a channel without a subscription."""
-        return self._subscribe(
-            lambda: self._client.listen(channel, callback and _in_thread(callback))
-        )
+        call_back = None if callback is None else _in_thread(callback)
+        return self._subscribe(lambda: self._client.listen(channel, call_back))
 
     def respond(
         self,
@@ -221,6 +233,14 @@ class SyncSubscription:
 
 
 def _in_thread(callback: SyncCallback) -> Callable[[Message], Coroutine[Any, Any, object]]:
+    """Return a callback for the event loop. Raises `TypeError` if it is a coroutine function."""
+    if iscoroutinefunction(callback):
+        name = getattr(callback, "__qualname__", repr(callback))
+        raise TypeError(
+            f"{name} is a coroutine function, which nobody would await: use a plain function here, "
+            "or Client in place of SyncClient"
+        )
+
     async def call_back(message: Message) -> object:
         return await asyncio.to_thread(callback, message)
 
