@@ -97,7 +97,7 @@ CLIENTS := $(addprefix tests/,clients conversations)
 SEEDS := tests/simulation
 PAGES := tests/browser
 # Tests in no other group, without the unit tests.
-REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES))
+REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES) $(SEEDS))
 # Seven at a time: first those that need no installed server, then the longest, so that the end keeps both
 # cores busy. Most of the groups wait most of the time. The others compute, at a lower priority, because
 # some tests measure waits. CONTRIBUTING.md says how long they may take.
@@ -159,15 +159,15 @@ cover-rest:
 # wait so often that fewer processes would be the last by minutes.
 SLOW = $(SERVE_INSTALLED) $(POLITE) $(COMPILED) -m 'slow and not interpreted'
 test-slow:
-	$(SLOW) $(REST) $(patsubst %,--ignore %,$(STORE) $(SEEDS) tests/web) $(ARGS)
+	$(SLOW) $(REST) $(patsubst %,--ignore %,$(STORE) tests/web) $(ARGS)
 test-slow-web:
 	$(SLOW) tests/web $(ARGS)
 test-slow-store:
 	$(SLOW) $(STORE) $(ARGS)
 
-# Seeds are played with the sources.
+# Seeds are played with the sources. Worlds begin and end sooner where little else is imported.
 test-seeds:
-	$(POLITE) $(TEST) $(SEEDS) -m 'slow and not interpreted' $(ARGS)
+	$(POLITE) $(TEST) $(SEEDS) $(ARGS)
 
 # What a night of one core plays, with its results; the same command goes on where it was stopped.
 SIMULATED ?= $(CACHE)/simulated-$(shell git rev-parse --short HEAD 2>/dev/null)
