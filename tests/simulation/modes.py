@@ -22,8 +22,8 @@ class Mode:
         return "--supervisor" in self.words or "embedded" in self.words
 
 
-# A seed of one server takes half a second, others up to four. `make test` plays all, and a night all
-# of them many times, in the same proportion.
+# A seed of one server takes half a second, others up to four. A night plays many times as many, in
+# the same proportion.
 MODES: Sequence[Mode] = (
     Mode("", 14),
     Mode("--store pair", 8),

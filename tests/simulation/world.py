@@ -27,7 +27,7 @@ _FIRST_PID = 100
 # The least that time passes where clocks are too coarse to tell.
 _INSTANT_S = 1e-6
 # What is left of so many worlds, little of each, is kept.
-_WORLDS_KEPT = 8
+_WORLDS_KEPT = 32
 _worlds = count(1)
 # How many callbacks a process runs at most before another one may run: its share of a processor.
 _SHARES = (1, 8, 32)
