@@ -16,7 +16,7 @@ SPEAK_S: Final = 2.5
 LEASE_S: Final = 3.0
 # A rival that saw nothing for this long looks again: perhaps the store was away for all, and the
 # holder needs a moment to raise its lease again.
-_BLIND_S: Final = 0.75
+BLIND_S: Final = 0.75
 # A process that did not look at the clock for this long was frozen, perhaps for much longer.
 _GAP_S: Final = 0.25
 # Shorter silences are not worth a line in the log.
@@ -174,7 +174,7 @@ class RivalLease:
         now = self._clock()
         if state != self._state:
             self._states += 1
-        if state != self._state or now - self._looked_at > _BLIND_S:
+        if state != self._state or now - self._looked_at > BLIND_S:
             self._state, self._since = state, now
         self._looked_at = now
 
