@@ -159,6 +159,9 @@ class Logins(ServerExtension):
         login = identity.login
         if login is None or not self._authenticator.still_names(login, caller):
             return False
+        if login.expires_s <= time.time() or self.rights.revoked.includes(login):
+            # While the server was down: nothing has looked at it since then.
+            return False
         shown = self._authenticator.shown_by(caller)
         # A client with a token of the administration has no other login.
         if shown and not identity.warrant and not self._proofs.includes(identity, shown):
@@ -187,8 +190,8 @@ class Logins(ServerExtension):
         self._server.count_login(LoginMethod.TOKEN)
         self._set(session, renewed)
         self.watch(session)
-        if (renewed.groups, renewed.rights) != (login.groups, login.rights):
-            self._server.reauthorize(session)
+        # Also if its rights are the same: its record is stored with that.
+        self._server.reauthorize(session)
 
     async def run(self) -> None:
         """End expired logins, and follow changes of the file, until cancelled."""
