@@ -57,7 +57,6 @@ class SystemResource:
         self._figures, self._now, self._shards = figures, now, shards
         self._results = results
         self._commands = Commands(server.life, server.clock)
-        self._started = state.node.now_ms()
 
     @route("GET", "/about")
     async def about(self, who: str) -> views.About:
@@ -67,7 +66,8 @@ class SystemResource:
             who=who,
             node=self._node.name,
             version=self._server.version,
-            started=self._started,
+            # Resources are made for the first request only.
+            started=self._figures.started,
             now=self._node.now_ms(),
             journal=self._server.keeps_journal,
         )
