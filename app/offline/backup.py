@@ -50,6 +50,7 @@ def _appearing(directory: Path) -> Iterator[Path]:
     try:
         yield unfinished
         for file in unfinished.iterdir():
+            file.chmod(0o600)
             write_through(file)
         write_through(unfinished)
         unfinished.rename(directory)

@@ -96,8 +96,10 @@ def _prepare(found: Manifest, directory: Path, place: Placement) -> None:
         copy.mkdir(mode=0o700)
         shutil.copyfile(directory / store.file, copy / _BASE)
         (copy / _INDEX).write_text(f"file {_BASE} seq 1 type b\n")
-        for file in (copy / _BASE, copy / _INDEX, copy):
+        for file in (copy / _BASE, copy / _INDEX):
+            file.chmod(0o600)
             write_through(file)
+        write_through(copy)
 
 
 def _beside(home: Home) -> Path:

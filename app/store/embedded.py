@@ -216,6 +216,7 @@ class EmbeddedValkey:
             files.callback(os.close, output)
             home.prepare_socket()
             home.drop_snapshot()
+            home.close_to_others()
             process = await asyncio.create_subprocess_exec(
                 str(server_binary()),
                 *self._arguments(),
@@ -227,6 +228,7 @@ class EmbeddedValkey:
                 # Valkey must survive the terminal's Ctrl-C and this process. It inherits the lock.
                 start_new_session=True,
                 pass_fds=[lock],
+                preexec_fn=_keep_files_private,
             )
             self._process = ChildProcess(process)
         await self._answers(self._process)
@@ -312,6 +314,11 @@ class EmbeddedValkey:
             await self._start()
         except (StoreUnavailable, OSError) as error:
             log.error("the embedded store cannot be restarted: %s", error)
+
+
+def _keep_files_private() -> None:
+    """Let only this user read the files of the store, whatever the umask of the server is."""
+    os.umask(0o077)
 
 
 async def _until_written(wire: RespConnection) -> None:

@@ -104,6 +104,11 @@ class Home:
     def url(self) -> str:
         return f"unix://{quote(str(self.socket))}"
 
+    def close_to_others(self) -> None:
+        """Let only this user read the files that an earlier release has left."""
+        for file in self.files.glob("*"):
+            file.chmod(0o600)
+
     def drop_snapshot(self) -> None:
         """Remove the snapshot of a backup that was killed: a Valkey would begin with it."""
         self.snapshot.unlink(missing_ok=True)

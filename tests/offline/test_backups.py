@@ -74,6 +74,19 @@ async def test_a_backup_has_what_the_store_had_at_its_moment_and_no_later_write(
             assert await restored.ask("HGETALL", KEYS.sessions) == {b"joe/1": b"{}"}
 
 
+async def test_only_the_owner_can_read_a_backup_and_what_is_restored_from_it(
+    tmp_path: Path,
+) -> None:
+    before = os.umask(0)
+    try:
+        backup = await backed_up(tmp_path)
+        await restore(settings(tmp_path / "new"), backup)
+    finally:
+        os.umask(before)
+    files = [*backup.iterdir(), *Home(tmp_path / "new").files.iterdir()]
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+
+
 async def test_a_backup_waits_until_the_store_has_written_its_own_files(tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with running(data) as store:

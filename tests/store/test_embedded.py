@@ -59,6 +59,26 @@ async def test_only_the_owner_can_open_the_socket_and_the_home(data: Path) -> No
             assert path.stat().st_mode & 0o077 == 0
 
 
+async def test_only_the_owner_can_read_what_is_stored_now_or_was_by_an_earlier_release(
+    data: Path,
+) -> None:
+    def modes() -> set[int]:
+        return {each.stat().st_mode & 0o777 for each in Home(data).files.iterdir()}
+
+    before = os.umask(0)
+    try:
+        async with keeping(data) as caller:
+            caller.note(10)
+            await caller.answered()
+            assert modes() == {0o600}
+        for file in Home(data).files.iterdir():
+            file.chmod(0o644)
+        async with keeping(data):
+            assert modes() == {0o600}
+    finally:
+        os.umask(before)
+
+
 @pytest.mark.skipif(not LINUX, reason="looks into /proc")
 async def test_an_embedded_store_inherits_its_lock_but_no_other_lock_and_no_secret(
     data: Path, monkeypatch: pytest.MonkeyPatch
