@@ -25,8 +25,9 @@ KILLS = frozenset(
         "cut_power",
     )
 )
-# Servers that stop in order give such sessions to the next ones, if they have their store.
-_STOPS = frozenset(("stop_supervisor", "terminate_server"))
+# Servers that stop in order give such sessions to the next ones, if they have their store. They do
+# so without their supervisor, too.
+_STOPS = frozenset(("stop_supervisor", "kill_supervisor", "terminate_server"))
 _WITHOUT_STORE = frozenset(
     (
         *("freeze_store", "end_store", "crash_store_soon", "fill_store", "fill_disk"),

@@ -67,13 +67,14 @@ def test_a_session_without_a_name_ends_with_its_server_and_not_while_that_is_awa
     assert scene.excuses.used == ({f"answer 402: {fault}": 1} if is_excused else {})
 
 
+@pytest.mark.parametrize("stop", ["stop_supervisor", "kill_supervisor", "terminate_server"])
 @pytest.mark.parametrize(("store_is_back_at", "is_excused"), [(1.0, False), (11.0, True)])
 def test_a_server_that_stops_in_order_gives_sessions_to_the_next_one_if_it_has_its_store(
-    store_is_back_at: float, is_excused: bool
+    store_is_back_at: float, is_excused: bool, stop: str
 ) -> None:
     scene = Scene()
     scene.excuses.add("end_store", 0.0, store_is_back_at)
-    scene.excuses.add("stop_supervisor", 10.5, 1.0)
+    scene.excuses.add(stop, 10.5, 1.0)
     assert (scene.hears(GONE) == []) is is_excused
 
 
