@@ -45,6 +45,19 @@ async def test_a_replay_delivers_letters_as_messages_of_the_next_generation(scen
     assert at.queue("joe/1") == {}
 
 
+async def test_a_letter_of_a_work_queue_returns_to_it(scene: Scene) -> None:
+    at, hall, jobs = scene
+    hall.is_acking = False
+    hall.durable["work:/jobs/a/0"] = True
+    await prepare(at, letter(11, of=1, receiver="work:/jobs/a/0"))
+    job = await jobs.start(ALL, FAST, "operator")
+    await until(lambda: len(hall.delivered) == 1)
+    assert at.queue("work:/jobs/a/0") == {1: "g1"}
+    hall.is_acking = True
+    assert await ended(job) is JobState.DONE
+    assert (job.total, job.sent, job.acked, job.skipped) == (1, 1, 1, {})
+
+
 @pytest.mark.parametrize("ahead_s", [-1_000, 1_000])
 async def test_another_shard_gives_the_id_of_a_replay_whatever_its_clock(
     scene: Scene, ahead_s: int

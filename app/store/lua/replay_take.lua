@@ -45,7 +45,9 @@ local function take(at)
     local status = string.find(record, '\n', 1, true)
     local receivers = KEYS[tonumber(ARGV[at + 5])]
     if receivers then
-        if redis.call('HEXISTS', KEYS[4], ARGV[at + 4]) == 0 then
+        -- A work queue needs no record.
+        local is_queue = string.sub(ARGV[at + 4], 1, 5) == 'work:'
+        if not is_queue and redis.call('HEXISTS', KEYS[4], ARGV[at + 4]) == 0 then
             return 'receiver'
         end
         local head = string.find(record, '\n', status + 1, true)
