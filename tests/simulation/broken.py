@@ -257,6 +257,7 @@ SHOWN_BY: dict[str, str] = {
     "letters_are_lost_at_a_restart": "restart,kill_server",
     "replays_end_with_their_server": "kill_server",
     "holds_end_with_their_server": "kill_server",
+    "holds_of_channels_end_with_their_server": "kill_server",
     "who_was_missed_gets_everything_at_once": "cut_connection,slow_server",
     "a_retry_forgets_its_clock": "restart",
     "any_confirmed_raise_ends_a_silence": "suspend_server_in_raise,freeze_server,part_from_store",

@@ -15,7 +15,7 @@ from tests.simulation.histories import Historian, Histories
 from tests.simulation.jobs import Jobs
 from tests.simulation.judges.layouts import Layouts
 from tests.simulation.judges.operations import CHANNEL as TASKS
-from tests.simulation.judges.operations import Operations
+from tests.simulation.judges.operations import STAND_IN, Operations
 from tests.simulation.judges.refusals import Refusals
 from tests.simulation.members import Attendance, Member, Watcher
 from tests.simulation.operating import Operator
@@ -224,6 +224,10 @@ class Cast:
             Worker(f"doer{n}", plan, operating.TRADE, operations, oracle.now, is_named=True)
             for n in self._some(1, 2)
         ]
+        stand_in = Worker(
+            *(STAND_IN, plan, operating.TRADE_OF_STAND_IN, operations, oracle.now), is_named=True
+        )
+        self.actors.append(stand_in)
         self.actors.append(Operator(plan, operations, Console(plan, operations, token_at)))
 
     def _let_erase(self, plan: Plan, oracle: Oracle) -> None:

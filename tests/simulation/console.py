@@ -39,11 +39,22 @@ class Console:
         """Ask at the next door."""
         self._talker.hang_up()
 
-    async def ask(self, method: str, path: str, body: Message | None = None) -> Message:
-        """Ask for something; returns the answer. Raises `Lost` or `Refused`."""
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Message | None = None,
+        *,
+        due: Collection[int] = (),
+    ) -> Message:
+        """Ask for something; returns the answer. Raises `Lost` or `Refused`.
+
+        Args:
+            due: Statuses that are an answer, too: it has an `error` then.
+        """
         if not (token := self._token_at(self._next_host())):
             raise Refused("nobody has ever been there")
-        return await self.ask_with(token, method, path, body)
+        return await self.ask_with(token, method, path, body, due=due)
 
     def _next_host(self) -> str:
         # Clients may have come elsewhere.
@@ -58,9 +69,12 @@ class Console:
         body: Message | None = None,
         *,
         due: Collection[int] = (),
+        is_refused: bool = False,
     ) -> Message:
-        """Ask with a token, also one to which these statuses are due."""
-        asked = self._truth.asks(self._next_host(), f"{method} {path.partition('?')[0]}")
+        """Ask with a token, to which these statuses may be due, or must be."""
+        about = (body or {}).get("command", "")
+        what = f"{method} {path.partition('?')[0]} {about}".rstrip()
+        asked = self._truth.asks(self._next_host(), what)
         try:
             status, answer = await self._talker.request(
                 *(method, _API + path, token, body), limit_s=_PATIENCE_S
@@ -70,7 +84,7 @@ class Console:
             raise
         if status in due and answer.keys() == {"error"}:
             return answer
-        if status >= _GOOD or due:
+        if status >= _GOOD or is_refused:
             code = (answer.get("error") or {}).get("code", "")
             self._truth.failed(asked, f"{status}:{code}")
             raise (Unknown if status == _NOT_FOUND else Refused)(code)

@@ -188,6 +188,10 @@ class StoreSite:
         shard = _SHARD.match(key) if self.kind in _OWN else None
         return self._group if shard is None else self._own[int(shard[1])]
 
+    def group_at(self, host: str) -> Group:
+        """Return the servers to whose primary this host belongs."""
+        return next(group for group in self.groups if group.primary.host == host)
+
     def lost_tails(self) -> list[Tail]:
         """Return what servers wrote that a failover or a loss of power lost."""
         true_s = self._world.now - self._clock()

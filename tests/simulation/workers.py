@@ -6,11 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.simulation.actors import Plan
-from tests.simulation.session import DISCONNECT, SUBSCRIBE, UNSUBSCRIBE, Session, batch_of
+from tests.simulation.session import (
+    DISCONNECT,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    Session,
+    batch_of,
+    id_of,
+)
 from tests.simulation.talker import Denied, Lost, Message
 
 # What is due again later.
 LATER = "communication.busy"
+# The property of a message that was made of a dead letter, with its id.
+_LETTER = "__deadMessageId"
 _PAUSE_S = 0.2
 # How often a worker takes its time behind a connect, and how much.
 _WORKS, _WORKS_S = 0.4, 1.0
@@ -47,8 +56,10 @@ class Hand:
     verdict: str | None = None
     # After how long it is due again.
     delay_ms: int = 0
-    # How often the message has been replayed.
+    # How often the message has been replayed, its id, and the dead letter that it was made of.
     generation: int = 0
+    id: str = ""
+    letter: str = ""
 
 
 class Ledger:
@@ -212,7 +223,8 @@ class Worker:
     def _take(self, event: Message) -> None:
         told = event["ext"]["delivery"]
         hand = Hand(event["data"]["key"], told["seq"], self._now())
-        hand.generation = told.get("generation", 0)
+        hand.generation, hand.id = told.get("generation", 0), id_of(event)
+        hand.letter = (told.get("properties") or {}).get(_LETTER, "")
         self._fresh.append(hand)
         self._truth.taken(self._who, hand, is_marked=bool(told.get("redelivered")))
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
@@ -112,6 +112,8 @@ class Answers:
         self._stands_by = facts.stands_by
         # Whether no other server takes the place of one that lives.
         self.has_shards = False
+        # Whether an operator may have ended the session of a name between these times.
+        self.was_ended: Callable[[str, float, float], bool] = lambda *_: False
         self._lives: dict[str, _Life] = {}
         # When clients asked for a session with a name.
         self._claims: dict[str, list[float]] = defaultdict(list)
@@ -224,6 +226,8 @@ class Answers:
             excuses.count(what, "another client has its name")
         elif life.ended_at < failure.at:
             excuses.count(what, "its client has ended it")
+        elif self.was_ended(life.name, life.since, failure.at):
+            excuses.count(what, "an operator has ended it")
         elif attempt.asked_at - life.heard_at > _SILENT_S:
             excuses.count(what, "its client was silent")
         elif not life.name and life.refused_at < failure.at:

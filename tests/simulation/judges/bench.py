@@ -48,6 +48,7 @@ class Bench:
         self.order = Order()
         self.refusals = Refusals(facts)
         self.operations = Operations(facts)
+        self.answers.was_ended = self.operations.has_ended
         self.complaints = Complaints()
         # If an earlier release has left the store.
         self.layouts: Layouts | None = None
@@ -84,7 +85,7 @@ class Bench:
 
     def know(self, schedule: Schedule, struck: Mapping[float, Group], *, has_shards: bool) -> None:
         """Note what will go wrong, and, by its time, which store each fault will concern."""
-        self.answers.has_shards = has_shards
+        self.answers.has_shards = self.operations.has_shards = has_shards
         self.order.know(schedule, struck)
         for each in schedule.occurrences:
             self.excuses.add(each.fault.__name__, each.at_s, each.duration_s)
@@ -120,7 +121,7 @@ class Bench:
             *self.names.violations(excuses),
             *self.deliveries.violations(published, named, excuses),
             *self.refusals.violations(published, excuses, have_one_clock=have_one_clock),
-            *self.operations.violations(published, excuses),
+            *self.operations.violations(published, excuses, have_one_clock=have_one_clock),
             *(self.layouts.violations(excuses) if self.layouts is not None else ()),
             *Counts(pages_of(servers), served, excuses).violations(self.now(), count=count),
         ]

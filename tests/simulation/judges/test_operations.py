@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from tests.simulation.books import Letter
 from tests.simulation.judges.excuses import Excuses
-from tests.simulation.judges.operations import CHANNEL, Found, Operations, Replay
+from tests.simulation.judges.holds import ENDLESS
+from tests.simulation.judges.operations import CHANNEL, STAND_IN, Found, Operations, Replay
 from tests.simulation.judges.scenes import facts_at
 from tests.simulation.oracle import Publish
 from tests.simulation.workers import Hand
@@ -38,23 +39,43 @@ class Scene:
         self.dies()
         self.found = Found("letter 0", "joe", "1", 0)
 
-    def gets(self, at: float, generation: int = 0, receiver: str = "joe") -> None:
+    def publishes(self, key: str, at: float) -> None:
+        publish = Publish("p", 2, CHANNEL, at, id=f"id of {key}", accepted_at=at + 0.1)
+        self.published[key] = publish
+
+    def gets(
+        self,
+        at: float,
+        generation: int = 0,
+        receiver: str = "joe",
+        *,
+        key: str = "m",
+        letter: str = "",
+    ) -> None:
         self.now = at
-        hand = Hand("m", int(at), at, generation=generation)
+        id = "1" if key == "m" else key
+        hand = Hand(key, int(at), at, generation=generation, id=id, letter=letter)
         self.judge.taken(receiver, hand, is_marked=False)
 
-    def says(self, verdict: str | None, generation: int = 0) -> None:
-        hand = Hand("m", int(self.now), self.now, verdict, generation=generation)
-        self.judge.says("joe", [hand])
-        self.judge.settled("joe", hand)
+    def says(
+        self, verdict: str | None, generation: int = 0, receiver: str = "joe", *, key: str = "m"
+    ) -> None:
+        hand = Hand(key, int(self.now), self.now, verdict, generation=generation)
+        self.judge.says(receiver, [hand])
+        self.judge.settled(receiver, hand)
+
+    def is_ended(self, at: float) -> None:
+        self.now = at
+        self.judge.ends("joe")
+        self.judge.ended("joe", is_sure=True)
 
     def dies(self, generation: int = 0) -> None:
         id = f"letter {generation}"
         self.letters.append(Letter("joe", "m", CHANNEL, DEAD, id, generation))
 
-    def is_replayed(self, *, sent: int = 1) -> Replay:
+    def is_replayed(self, *, sent: int = 1, to: str = "", edited: str = "") -> Replay:
         self.now = 20.0
-        replay = self.judge.replays([self.found])
+        replay = self.judge.replays([self.found], to=to, edited=edited)
         self.judge.begun(replay, "job", is_whole=True)
         if sent:
             self.letters[0] = self.letters[0]._replace(job="job")
@@ -62,7 +83,7 @@ class Scene:
         return replay
 
     def wrong(self) -> list[str]:
-        return self.judge.violations(self.published, self.excuses)
+        return self.judge.violations(self.published, self.excuses, have_one_clock=True)
 
 
 def test_a_letter_is_an_end_and_a_letter_that_was_dropped_too() -> None:
@@ -154,26 +175,77 @@ def test_a_replay_may_be_unknown_only_if_the_store_may_have_lost_it() -> None:
     assert scene.wrong() == []
 
 
-def test_nothing_comes_to_who_is_held_back() -> None:
+def test_a_letter_that_is_sent_on_comes_to_whom_it_was_sent_and_not_to_its_receiver() -> None:
     scene = Scene()
-    scene.is_replayed()
-    scene.judge.holds("joe")
-    scene.judge.held("joe")
-    scene.gets(25.0, 1)
-    scene.says(None, 1)
-    scene.judge.releases("joe")
-    scene.judge.let_go("joe")
-    assert len(scene.wrong()) == 1
-    # Only a store may lose a hold.
-    scene.excuses.add("kill_server", 20.0, 5.0)
-    assert len(scene.wrong()) == 1
-    scene.excuses.add("end_store", 20.0, 5.0)
+    scene.is_replayed(to=STAND_IN)
+    scene.gets(21.0, 1, STAND_IN)
+    scene.says(None, 1, STAND_IN)
     assert scene.wrong() == []
+    scene.gets(22.0, 1)
+    assert scene.wrong() == ["operations: joe got m, which nobody has replayed for it"]
+
+
+def test_a_letter_that_is_sent_on_must_come_there() -> None:
+    scene = Scene()
+    scene.is_replayed(to=STAND_IN)
+    assert scene.wrong() == [f"operations: m, replayed 1 times, has no end at {STAND_IN}"]
+
+
+def test_a_letter_with_other_data_comes_with_them_and_names_itself() -> None:
+    scene = Scene()
+    scene.is_replayed(edited="new")
+    assert scene.wrong() == ["operations: new, replayed 1 times, has no end at joe"]
+    scene.gets(21.0, 1, key="new", letter="letter 0")
+    scene.says(None, 1, key="new")
+    assert scene.wrong() == []
+    scene.gets(22.0, 1)
+    assert scene.wrong() == ["operations: joe got m, which nobody has replayed for it"]
+
+
+def test_a_message_that_names_another_letter_is_reported() -> None:
+    scene = Scene()
+    scene.is_replayed(edited="new")
+    scene.gets(21.0, 1, key="new", letter="letter 7")
+    scene.says(None, 1, key="new")
+    assert scene.wrong() == ["operations: new says that it was letter letter 7"]
+
+
+def test_the_queue_of_a_session_that_is_ended_becomes_letters() -> None:
+    scene = Scene()
+    scene.publishes("queued", 12.0)
+    scene.is_ended(13.0)
+    scene.publishes("later", 14.0)
+    assert scene.wrong() == ["operations: queued, replayed 0 times, has no end at joe"]
+    scene.letters.append(Letter("joe", "queued", CHANNEL, "communication.noConnection.dead"))
+    assert scene.wrong() == []
+    scene.now = 15.0
+    scene.judge.subscribed("joe")
+    scene.publishes("anew", 16.0)
+    assert scene.wrong() == ["operations: anew, replayed 0 times, has no end at joe"]
+
+
+def test_a_letter_of_an_ended_session_needs_an_operator_who_has_ended_it() -> None:
+    scene = Scene()
+    scene.publishes("queued", 12.0)
+    scene.letters.append(Letter("joe", "queued", CHANNEL, "communication.noConnection.dead"))
+    assert len(scene.wrong()) == 1
+
+
+def test_an_operator_is_told_that_a_session_is_unknown_only_behind_its_end() -> None:
+    scene = Scene()
+    scene.judge.failed(scene.judge.asks("10.0.0.1", "GET /sessions/joe/1"), "404:user")
+    assert len(scene.wrong()) == 1
+    other = Scene()
+    other.is_ended(13.0)
+    other.judge.failed(other.judge.asks("10.0.0.1", "GET /sessions/joe/1"), "404:user")
+    assert other.wrong() == []
+    assert other.judge.has_ended("joe/1", 12.0, 20.0)
+    assert not other.judge.has_ended("joe/1", 1.0, 12.0)
 
 
 def test_nobody_is_held_back_in_the_end() -> None:
     scene = Scene()
-    scene.judge.holds("joe")
+    scene.judge.holds.asks("joe", ENDLESS)
     assert len(scene.wrong()) == 1
 
 
