@@ -162,8 +162,10 @@ def kill_server_in_call(stage: Stage, duration_s: float) -> None:
 
 def hold_reading(stage: Stage, duration_s: float) -> None:
     """Hold back what the store answers to a server that reads the log of another one."""
+    began_at_s = stage.begun_at_s
 
     def hold(asking: End) -> None:
+        stage.struck[began_at_s] = stage.site.group_at(asking.peer.name[0])
         asking.peer.hold()
         stage.world.later(duration_s, asking.peer.let_go)
 

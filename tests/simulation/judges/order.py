@@ -31,16 +31,12 @@ _WAIT_S: Final = 5.0
 _ON_ITS_WAY_S: Final = 2.0
 
 
-# Those that concern one server of the store, if any: a connection may lead to a client.
-_OF_ONE: Final = frozenset(_AWAY) - {"hold_reading"}
-
-
 class _Away(NamedTuple):
-    """That a store was away: since when, until when, and which one; None if it may be any."""
+    """That a store was away: since when, until when, and which one."""
 
     since: float
     until: float
-    store: Group | None
+    store: Group
 
 
 class Order:
@@ -60,7 +56,8 @@ class Order:
         found = []
         for each in self._occurrences:
             name, store = each.fault.__name__, self._struck.get(each.at_s)
-            if name in _AWAY and (store is not None or name not in _OF_ONE):
+            # A connection may lead to a client.
+            if name in _AWAY and store is not None:
                 until = each.at_s + each.duration_s + _AWAY[name]
                 found.append(_Away(each.at_s, until, store))
         for each in self._occurrences:
@@ -81,7 +78,7 @@ class Order:
             each.since - _ON_ITS_WAY_S <= before.accepted_at <= each.until - _WAIT_S
             and later.begun_at <= each.until
             for each in self._away()
-            if needed is None or each.store is None or each.store in needed
+            if needed is None or each.store in needed
         )
 
 

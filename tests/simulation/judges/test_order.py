@@ -43,15 +43,17 @@ def test_it_may_for_longer_if_a_server_does_not_run_meanwhile() -> None:
         assert order.may_overtake("joe", STORED, later) is may
 
 
-def test_it_may_only_while_a_store_is_away_that_the_earlier_one_needs() -> None:
-    order = order_with(faults.freeze_store, 12.2)
+@pytest.mark.parametrize("fault", [faults.freeze_store, faults.hold_reading])
+def test_it_may_only_while_a_store_is_away_that_the_earlier_one_needs(fault: Fault) -> None:
+    order = order_with(fault, 12.2)
     assert order.may_overtake("joe", STORED, PASSING)
     assert not order.may_overtake("ann", STORED, PASSING)
     order.stores_of = lambda *_: None
     assert order.may_overtake("ann", STORED, PASSING)
 
 
-def test_it_may_not_for_a_connection_that_leads_to_no_store() -> None:
-    order = order_with(faults.lose_direction, 11.9)
-    order.know(Schedule([Occurrence(11.9, faults.lose_direction, 2.0)], 30.0, is_sudden=False), {})
+@pytest.mark.parametrize("fault", [faults.lose_direction, faults.hold_reading])
+def test_it_may_not_for_a_connection_that_leads_to_no_store(fault: Fault) -> None:
+    order = order_with(fault, 11.9)
+    order.know(Schedule([Occurrence(11.9, fault, 2.0)], 30.0, is_sudden=False), {})
     assert not order.may_overtake("joe", STORED, PASSING)
