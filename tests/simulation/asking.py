@@ -97,7 +97,8 @@ class Outcomes:
         # not know what has ended.
         may_have_ended = asked.mode != "all" and bool(asked.accepted | asked.unclear)
         is_open = not asked.is_over and asked.ended_at == inf and not may_have_ended
-        if error.startswith("403") and is_open and self._now() < asked.begun_at + asked.least_s:
+        least_s = asked.least_s - _AHEAD_S
+        if error.startswith("403") and is_open and self._now() < asked.begun_at + least_s:
             asked.denied.add(responder)
 
     def responds(self, responder: str) -> None:

@@ -24,7 +24,11 @@ from holdfast.store.write_right import WriteRight
 from tests.simulation.breaking import by_name, nothing, replace, rewrite
 from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
 from tests.simulation.broken_operations import BUILDS_OF_OPERATIONS
-from tests.simulation.broken_promises import BUILDS_OF_PROMISES, acks_of_former_clients_count
+from tests.simulation.broken_promises import (
+    BUILDS_OF_PROMISES,
+    a_browser_may_have_any_number_of_names,
+    acks_of_former_clients_count,
+)
 from tests.simulation.broken_refusals import BUILDS_OF_REFUSALS
 from tests.simulation.broken_shards import BUILDS_OF_SHARDS
 from tests.simulation.broken_upgrades import BUILDS_OF_UPGRADES
@@ -196,6 +200,7 @@ BUILDS = by_name(
     bodies_go_with_their_first_entry,
     what_returns_comes_reversed,
     acks_of_former_clients_count,
+    a_browser_may_have_any_number_of_names,
 )
 # Those that need several shards, and all.
 WITH_SHARDS = {**BUILDS_OF_SHARDS, **BUILDS_OF_PROMISES, **BUILDS_OF_REFUSALS}
@@ -257,6 +262,8 @@ SHOWN_BY: dict[str, str] = {
     "letters_are_lost_at_a_restart": "restart,kill_server",
     "replays_end_with_their_server": "kill_server",
     "holds_end_with_their_server": "kill_server",
+    "holds_of_sessions_never_end": "kill_server",
+    "holds_of_channels_never_end": "kill_server",
     "holds_of_channels_end_with_their_server": "kill_server",
     "who_was_missed_gets_everything_at_once": "cut_connection,slow_server",
     "a_retry_forgets_its_clock": "restart",

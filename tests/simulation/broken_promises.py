@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from holdfast.bayeux.leaving import giving
+from holdfast.bayeux.sessions.claims import Claims
 from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.cluster import frames, log
 from holdfast.cluster.places import Place
@@ -13,7 +14,7 @@ from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.queues.in_flight import InFlight
 from holdfast.sharding import passing
 from holdfast.web.forwarding import parking
-from tests.simulation.breaking import by_name, replace, rewrite
+from tests.simulation.breaking import by_name, nothing, replace, rewrite
 
 # How long the log keeps what is taken, so that a short absence is too long for it.
 _KEPT_S = 0.5
@@ -35,6 +36,10 @@ def acks_of_former_clients_count(stack: ExitStack) -> None:
         return list(self.returned.values())
 
     replace(stack, InFlight, "return_for_takeover", go_on)
+
+
+def a_browser_may_have_any_number_of_names(stack: ExitStack) -> None:
+    replace(stack, Claims, "_check_names", nothing)
 
 
 def logs_are_trimmed_behind_the_fastest(stack: ExitStack) -> None:

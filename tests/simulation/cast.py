@@ -10,7 +10,7 @@ from tests.simulation.asking import Outcomes, Requester, Responder
 from tests.simulation.books import Books
 from tests.simulation.console import Console
 from tests.simulation.erasing import Eraser, Erasures, Follower
-from tests.simulation.gluttons import Glutton
+from tests.simulation.gluttons import Collector, Glutton
 from tests.simulation.histories import Historian, Histories
 from tests.simulation.jobs import Jobs
 from tests.simulation.judges.layouts import Layouts
@@ -90,6 +90,7 @@ class Cast:
         self._rivals = Random(f"{random.random()} rivals").random() < _RIVALS
         # Whether all shards have the same clocks, as those of one machine; and right ones.
         self.is_on_one_machine = random.random() < _ON_ONE_MACHINE and is_full
+        self._is_full = is_full
         self._may_move = divides or not is_full
         self.trusts_clocks = True
         chosen |= {each for each, share in _OF_ALL.items() if random.random() < share}
@@ -166,6 +167,9 @@ class Cast:
             self.actors.append(Poster("post0", plan, oracle))
         if Random(f"{self._random.random()} glutton").random() < _GLUTTONS:
             self.actors.append(Glutton(plan))
+            if not self._is_full:
+                # Each shard counts its own names.
+                self.actors.append(Collector(plan, oracle.may_have_lost))
         if self._rivals:
             self.actors += [Rival("rival/1", plan) for _ in self._some(2, 3)]
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from tests.simulation.actors import Plan
 from tests.simulation.session import SUBSCRIBE, Session
-from tests.simulation.talker import Denied, Lost, Message
+from tests.simulation.talker import Denied, Lost, Message, Talker
 
 # What servers are told: others stay below that.
 LIMITS: dict[str, Any] = {
@@ -19,9 +20,10 @@ LIMITS: dict[str, Any] = {
     "max_values": 2_000,
     "max_delay": 3_600_000,
     "max_session_filters": 5,
+    "max_names_per_browser": 3,
 }
 _CHANNEL = "/glutton"
-_PAUSE_S = 1.0
+_PAUSE_S, _LONG_PAUSE_S = 1.0, 8.0
 
 
 def _nested(depth: int) -> Any:
@@ -107,3 +109,40 @@ class Glutton:
         except (Lost, Denied):
             # It goes on as before.
             return
+
+
+class Collector:
+    """One browser that wants one more name than it may have; those that it has, it keeps.
+
+    Args:
+        may_have_lost: Whether a failover may have lost what was written between these times.
+    """
+
+    def __init__(self, plan: Plan, may_have_lost: Callable[[float, float], bool]) -> None:
+        self._plan = plan
+        self._may_have_lost = may_have_lost
+        # A socket has a browser of its own.
+        manners = replace(plan.manners, sockets=0.0)
+        browser = Talker(manners.doors)
+        count = LIMITS["max_names_per_browser"]
+        names = [f"collector/{n + 1}" for n in range(count + 1)]
+        self._sessions = [Session(manners, name, talker=browser.beside()) for name in names]
+
+    async def run(self) -> None:
+        """Ask for all names again and again, until the plan is over."""
+        while not self._plan.is_over:
+            try:
+                await self._ask_for_all()
+            except (Lost, Denied):
+                pass
+            await asyncio.sleep(_LONG_PAUSE_S * random.random())
+
+    async def _ask_for_all(self) -> None:
+        *own, another = self._sessions
+        now, has_all = self._plan.manners.witness.now, True
+        began_at = now()
+        for session in own:
+            reply = await session.begin()
+            has_all &= bool(reply["ext"]["delivery"].get("resumed"))
+        if has_all and not self._may_have_lost(began_at, now()):
+            await another.begin(due="sessions_exceeded")

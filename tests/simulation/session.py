@@ -61,6 +61,7 @@ class Session:
         name: The name of a named session; the empty text without one.
         acks: Whether it acknowledges what it gets.
         take: Called with each event, also if the reply that it came with refuses the connect.
+        talker: Speaks for a browser that has other sessions, too.
     """
 
     def __init__(
@@ -70,12 +71,13 @@ class Session:
         *,
         acks: bool = False,
         take: Callable[[Message], None] = lambda _: None,
+        talker: Talker | None = None,
     ) -> None:
         self._manners = manners
         self._name = name
         self._acks = acks or bool(name)
         self._take = take
-        self._use(Talker(manners.doors))
+        self._use(Talker(manners.doors) if talker is None else talker)
         self._ack = 0
         # What the next session acknowledges first, although it is for another one.
         self._former_ack = 0

@@ -74,6 +74,9 @@ class Ledger:
     def taken(self, worker: str, hand: Hand, *, is_marked: bool) -> None:
         """Note that a worker has got a message, perhaps marked as one that was handed out."""
 
+    def handed(self, worker: str, count: int) -> None:
+        """Note that so many messages have come with one reply."""
+
     def says(self, worker: str, hands: Sequence[Hand]) -> None:
         """Note that a worker is about to say what became of these."""
 
@@ -164,6 +167,7 @@ class Worker:
         self._truth.released(self._who, self._handed)
         self._truth.says(self._who, self._handed)
         reply = await self._session.connect(**_verdicts_of(self._handed))
+        self._truth.handed(self._who, len(self._fresh))
         if batch_of(reply) is None:
             raise Lost("no batch")
         if not self._is_in_doubt:

@@ -16,7 +16,7 @@ _ON_THE_WAY_S = 1.0
 _SLOW, _FAST, _DUE_S = 0.9, 1.1, 2.0
 # Faults through which a hold stays: it is stored before the operator hears of it.
 _KEEP_HOLDS = HARMLESS | {
-    *("kill_server", "kill_server_in_call", "terminate_server", "crash_server_often"),
+    *("the start", "kill_server", "kill_server_in_call", "terminate_server", "crash_server_often"),
     *("kill_supervisor", "stop_supervisor", "kill_importer", "restart_in_vain"),
 }
 
@@ -109,7 +109,7 @@ class Holds:
             self._wrong.append(_Finding(hold.since, now, said, is_limited))
         elif is_held and hold.since < inf and asked_at > hold.limit.most:
             said = f"{what} is still held back, although that ended at {hold.limit.most:.3f}"
-            self._wrong.append(_Finding(hold.since, now, said, is_limited))
+            self._wrong.append(_Finding(hold.limit.most, now, said, is_limited))
         elif not is_held and hold.since < inf and asked_at > hold.limit.most:
             self._facts.mark("a hold has ended by itself")
 

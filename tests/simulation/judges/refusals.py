@@ -25,7 +25,7 @@ _DUE_S, _OVER_S = 2.0, 2.0
 _STORED_S = 1.0
 # The longest pause that a server decides by itself.
 _LEAST_PAUSE_S = 1.0
-_OVERFLOW = "resource.overflow.queue."
+_OVERFLOW, _OF_ENTRIES = "resource.overflow.queue.", "resource.overflow.queue.entries"
 # Something that is wrong: since when and until when a fault may excuse it, and what it is.
 _Finding = tuple[float, float, str]
 # Faults through which a receiver keeps its session and its server.
@@ -62,6 +62,8 @@ class _Receiver:
     # The longest pause that its session has asked for, and whether its queue is short.
     pause_s: float = _LEAST_PAUSE_S
     is_narrow: bool = False
+    # How many messages may come at once.
+    most: float = inf
     cases: dict[str, _Case] = field(default_factory=lambda: defaultdict(_Case))
     # What it waits for: nothing new comes before that.
     waits_for: dict[str, _Due] = field(default_factory=dict)
@@ -77,6 +79,9 @@ class Refusals(Ledger):
         # which faults it may.
         self._early: list[_Finding] = []
         self._late: list[_Finding] = []
+        # What exceeds a limit (S10), and how often it was reached.
+        self._exceeded: list[str] = []
+        self._reached = 0
         # By what is due first.
         self._ahead: list[tuple[str, _Finding]] = []
 
@@ -85,6 +90,8 @@ class Refusals(Ledger):
     def begins(self, worker: str, options: Message) -> None:
         its = self._receivers[worker]
         its.is_narrow = "queue" in options
+        in_queue = options.get("queue", {}).get("maxEntries", inf)
+        its.most = min(in_queue, options.get("maxEntries", inf))
         its.pause_s = max(_LEAST_PAUSE_S, options.get("delay", 60_000) / 1000)
         # Another client does not wait for what this one has refused.
         its.waits_for.clear()
@@ -103,6 +110,13 @@ class Refusals(Ledger):
             what = f"{worker} got {hand.key} ahead of {key}, which it wants later"
             self._ahead.append((key, (first.said_at, now, what)))
         its.cases[hand.key].taken.append(now)
+
+    def handed(self, worker: str, count: int) -> None:
+        most = self._receivers[worker].most
+        self._reached += count >= most
+        if count > most:
+            now = self._facts.now()
+            self._exceeded.append(f"S10: {worker} got {count} messages at {now:.3f}, above {most}")
 
     def _comes_again(self, what: str, due: _Due, now: float) -> None:
         passed_s = now - due.said_at
@@ -175,8 +189,10 @@ class Refusals(Ledger):
         Args:
             have_one_clock: Whether lifetimes are measured by one clock, which nobody has set.
         """
+        excuses.judges("limit of messages at once", self._reached)
         return [
             *self.unfinished(published),
+            *self._exceeded,
             *self._misjudged(
                 # What is over does not come again.
                 [found for key, found in self._ahead if published[key].lifetime_s == inf],
@@ -213,12 +229,12 @@ class Refusals(Ledger):
             told = {TOLD.get(each or "", each) for each in case.said}
             if letter.code.startswith(_OVERFLOW):
                 self._facts.mark("a full queue has left a letter")
-                is_right = its.is_narrow and not case.taken
+                is_right = its.is_narrow and not case.taken and letter.code == _OF_ENTRIES
             else:
                 self._facts.mark("a refusal has left a letter")
                 is_right = letter.code in told
             first = min(case.taken, default=0.0)
-            if letter.code.startswith(_OVERFLOW) and its.is_narrow and not is_right:
+            if letter.code == _OF_ENTRIES and its.is_narrow and not is_right:
                 # A shard that was killed takes it again, and now there may be no room.
                 is_right = excuses.excuse(
                     "letter of a full queue", first, self._facts.now(), harmless=HARMLESS

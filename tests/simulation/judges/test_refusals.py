@@ -10,6 +10,7 @@ from tests.simulation.judges.refusals import Refusals
 from tests.simulation.judges.scenes import facts_at
 from tests.simulation.oracle import Publish
 from tests.simulation.refusing import CHANNEL
+from tests.simulation.talker import Message
 from tests.simulation.workers import LATER, Hand
 
 DEAD = "user.update.error"
@@ -105,6 +106,26 @@ def test_a_full_queue_buries_only_what_was_never_handed_out() -> None:
     scene = Scene()
     scene.dies("resource.overflow.queue.entries")
     assert len(scene.wrong()) == 1
+
+
+def test_a_full_queue_buries_with_the_code_of_the_limit_that_it_has_reached() -> None:
+    for code, count in (("resource.overflow.queue.entries", 0), ("resource.overflow.queue.x", 1)):
+        scene = Scene()
+        scene.judge.begins("ann", {"queue": {"maxEntries": 4}})
+        scene.letters.append(Letter("ann", "m", CHANNEL, code))
+        scene.says(None)
+        assert len(scene.wrong()) == count
+
+
+@pytest.mark.parametrize("options", [{"queue": {"maxEntries": 2}}, {"maxEntries": 2}])
+def test_no_more_comes_at_once_than_a_receiver_has_room_for(options: Message) -> None:
+    scene = Scene()
+    scene.says(None)
+    scene.judge.begins("joe", options)
+    scene.judge.handed("joe", 2)
+    assert scene.wrong() == []
+    scene.judge.handed("joe", 3)
+    assert scene.wrong() == ["S10: joe got 3 messages at 10.000, above 2"]
 
 
 def test_what_is_due_later_must_not_come_earlier() -> None:
