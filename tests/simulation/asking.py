@@ -22,6 +22,10 @@ _AHEAD_S = 2.0
 # How often a responder has no answer.
 _IGNORES = 0.15
 _MODES = ("first", "first", "all", "one")
+# How many requests of one client are outstanding at most: servers take a few more.
+MOST_OPEN = 20
+# How much longer than its timeout a request may be outstanding, by the clock of its client.
+_SLOW, _TOLD_S = 1.3, 3.0
 
 
 @dataclass(slots=True)
@@ -179,6 +183,8 @@ class Requester:
         self._ret: Any = True
         self._serial = 0
         self._keys: dict[str, str] = {}
+        # By the keys of requests that may be outstanding: until when.
+        self._open: dict[str, float] = {}
 
     async def run(self) -> None:
         """Ask until the plan is over, and listen for ever."""
@@ -206,7 +212,9 @@ class Requester:
 
     async def _ask_all(self) -> None:
         while not self._plan.is_over:
-            if self._session.client_id:
+            now = asyncio.get_running_loop().time()
+            self._open = {key: until for key, until in self._open.items() if until > now}
+            if self._session.client_id and len(self._open) < MOST_OPEN:
                 await self._ask()
             await asyncio.sleep(self._plan.pause_s * 2 * random.random())
 
@@ -217,6 +225,8 @@ class Requester:
         self._keys[reply_to] = key
         timeout_ms = random.randint(*_TIMEOUT_MS)
         self._truth.asks(key, mode, timeout_ms)
+        now = asyncio.get_running_loop().time()
+        self._open[key] = now + timeout_ms / 1000 * _SLOW + _TOLD_S
         ext = {"replyTo": reply_to, "timeout": timeout_ms, "request": mode}
         try:
             await self._session.send(CHANNEL, data={"key": key}, ext=ext)

@@ -27,6 +27,7 @@ from tests.simulation.broken_operations import BUILDS_OF_OPERATIONS
 from tests.simulation.broken_promises import (
     BUILDS_OF_PROMISES,
     a_browser_may_have_any_number_of_names,
+    a_client_may_ask_without_end,
     acks_of_former_clients_count,
 )
 from tests.simulation.broken_refusals import BUILDS_OF_REFUSALS
@@ -201,6 +202,7 @@ BUILDS = by_name(
     what_returns_comes_reversed,
     acks_of_former_clients_count,
     a_browser_may_have_any_number_of_names,
+    a_client_may_ask_without_end,
 )
 # Those that need several shards, and all.
 WITH_SHARDS = {**BUILDS_OF_SHARDS, **BUILDS_OF_PROMISES, **BUILDS_OF_REFUSALS}

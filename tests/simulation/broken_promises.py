@@ -12,6 +12,7 @@ from holdfast.cluster.places import Place
 from holdfast.cluster.trimming import Trimming
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.queues.in_flight import InFlight
+from holdfast.delivery.requests.outstanding import Requests
 from holdfast.sharding import passing
 from holdfast.web.forwarding import parking
 from tests.simulation.breaking import by_name, nothing, replace, rewrite
@@ -40,6 +41,10 @@ def acks_of_former_clients_count(stack: ExitStack) -> None:
 
 def a_browser_may_have_any_number_of_names(stack: ExitStack) -> None:
     replace(stack, Claims, "_check_names", nothing)
+
+
+def a_client_may_ask_without_end(stack: ExitStack) -> None:
+    replace(stack, Requests, "outstanding_of", lambda *_: ())
 
 
 def logs_are_trimmed_behind_the_fastest(stack: ExitStack) -> None:

@@ -10,7 +10,7 @@ from tests.simulation.asking import Outcomes, Requester, Responder
 from tests.simulation.books import Books
 from tests.simulation.console import Console
 from tests.simulation.erasing import Eraser, Erasures, Follower
-from tests.simulation.gluttons import Collector, Glutton
+from tests.simulation.gluttons import Collector, Glutton, Nag
 from tests.simulation.histories import Historian, Histories
 from tests.simulation.jobs import Jobs
 from tests.simulation.judges.layouts import Layouts
@@ -170,6 +170,7 @@ class Cast:
             if not self._is_full:
                 # Each shard counts its own names.
                 self.actors.append(Collector(plan, oracle.may_have_lost))
+            self.actors.append(Nag(plan, oracle.may_have_lost))
         if self._rivals:
             self.actors += [Rival("rival/1", plan) for _ in self._some(2, 3)]
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.simulation.actors import Plan
+from tests.simulation.asking import MOST_OPEN
 from tests.simulation.session import SUBSCRIBE, Session
 from tests.simulation.talker import Denied, Lost, Message, Talker
 
@@ -21,9 +22,14 @@ LIMITS: dict[str, Any] = {
     "max_delay": 3_600_000,
     "max_session_filters": 5,
     "max_names_per_browser": 3,
+    "max_outstanding": MOST_OPEN + 2,
 }
 _CHANNEL = "/glutton"
 _PAUSE_S, _LONG_PAUSE_S = 1.0, 8.0
+# Where somebody asks who gets no answer, how soon again, and for how long it waits for one.
+_UNANSWERED, _ASKS_S, _TIMEOUT_S = "/glutton/unanswered", 0.2, 60.0
+# How much faster a clock may run.
+_FAST = 1.1
 
 
 def _nested(depth: int) -> Any:
@@ -146,3 +152,89 @@ class Collector:
             has_all &= bool(reply["ext"]["delivery"].get("resumed"))
         if has_all and not self._may_have_lost(began_at, now()):
             await another.begin(due="sessions_exceeded")
+
+
+class Nag:
+    """Asks somebody who never answers, until it has as many requests as it may have, and one more.
+
+    Args:
+        may_have_lost: Whether a failover may have lost what was written between these times.
+    """
+
+    def __init__(self, plan: Plan, may_have_lost: Callable[[float, float], bool]) -> None:
+        self._plan = plan
+        self._may_have_lost = may_have_lost
+        self._listener = Session(plan.manners, "nagged/1")
+        self._lives = 0
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Be another client, which has asked for nothing yet."""
+        self._lives += 1
+        self._session = Session(self._plan.manners, f"nag/{self._lives}", take=self._take)
+        self._ret = ""
+        # When each request was asked that is outstanding, by where its answer would go.
+        self._open: dict[str, float] = {}
+        self._serial = 0
+
+    async def run(self) -> None:
+        """Ask until the plan is over, and listen for ever."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen())
+            group.create_task(self._hear())
+            group.create_task(self._ask_all())
+
+    async def _listen(self) -> None:
+        is_subscribed = False
+        while True:
+            try:
+                if not self._listener.client_id:
+                    await self._listener.begin()
+                if not is_subscribed:
+                    await self._listener.send(SUBSCRIBE, subscription=_UNANSWERED)
+                    is_subscribed = True
+                await self._listener.connect()
+            except (Lost, Denied):
+                await asyncio.sleep(_PAUSE_S * random.random())
+
+    async def _hear(self) -> None:
+        while True:
+            session = self._session
+            try:
+                if not session.client_id:
+                    reply = await session.begin(request=self._ret or True)
+                    self._ret = reply["ext"]["ret"]
+                await session.connect()
+            except (Lost, Denied):
+                await asyncio.sleep(_PAUSE_S * random.random())
+
+    async def _ask_all(self) -> None:
+        while not self._plan.is_over:
+            if self._ret and self._session.client_id and not await self._ask():
+                # Whether the server has that one is not known.
+                self._begin_anew()
+            is_full = len(self._open) >= LIMITS["max_outstanding"]
+            await asyncio.sleep((_PAUSE_S if is_full else _ASKS_S) * random.random())
+
+    async def _ask(self) -> bool:
+        """Ask once. Returns whether it is known what came of it."""
+        now = self._plan.manners.witness.now()
+        self._serial += 1
+        reply_to = f"{self._ret}/{5_000_000 + self._serial}"
+        ext = {"replyTo": reply_to, "timeout": int(1000 * _TIMEOUT_S), "request": "first"}
+        is_full = len(self._open) >= LIMITS["max_outstanding"]
+        oldest = min(self._open.values(), default=now)
+        if is_full and (self._may_have_lost(oldest, now) or now > oldest + _TIMEOUT_S / _FAST):
+            return False
+        due = "requests_exceeded" if is_full else ""
+        try:
+            await self._session.send(_UNANSWERED, data=1, ext=ext, due=due)
+        except Lost:
+            return False
+        except Denied as denied:
+            return str(denied).endswith(":requests_exceeded") and is_full
+        self._open[reply_to] = now
+        return True
+
+    def _take(self, event: Message) -> None:
+        self._open.pop(event["channel"], None)

@@ -19,6 +19,8 @@ _UPGRADE = (
 )
 _COOKIE = re.compile(rb"Set-Cookie: (BAYEUX_BROWSER=[^;]*)")
 _ERROR = re.compile(rb'"error":"([^"]*)"')
+# What no other server does either: it is one of a client's own limits.
+_TOO_MANY = ":requests_exceeded"
 _CONNECT_S = 2.0
 _OK, _SWITCHING = 200, 101
 # Of frames: their first bytes, the size that two more bytes follow, and the mask of clients.
@@ -44,7 +46,8 @@ class Denied(Exception):
     @property
     def is_elsewhere(self) -> bool:
         """Whether another server may be able to do it."""
-        return str(self).startswith("503")
+        said = str(self)
+        return said.startswith("503") and not said.endswith(_TOO_MANY)
 
     @property
     def ends_session(self) -> bool:
