@@ -1,5 +1,6 @@
 """The administration of a running server, with its store on a real Valkey: sessions, commands."""
 
+import asyncio
 import logging
 import time
 from typing import Any
@@ -395,4 +396,12 @@ async def test_only_channels_that_can_be_published_to_can_be_held_back(
         await server.api.system.hold_channel(channel, who="operator")
     with pytest.raises(CommandRefused, match=ILLEGAL):
         await server.api.system.hold_channel("/a", until=1, who="operator")
+    assert await server.api.system.held_channels() == []
+
+
+async def test_a_channel_hold_may_end_before_the_store_has_it(server: LiveServer) -> None:
+    held = asyncio.create_task(server.api.system.hold_channel("/orders", who="operator"))
+    await asyncio.sleep(0)
+    assert server.bayeux.life.channel_holds.release("/orders", "until", "its hold has ended")
+    assert (await held).channel == "/orders"
     assert await server.api.system.held_channels() == []

@@ -145,7 +145,9 @@ class SystemResource:
         """Hold back a channel until the given time, or until it is released."""
         async with self._server.change(who, "channel.hold", channel, reason=reason, until=until):
             self._channel_holds.hold(channel, reason, who, until)
-        return self._held_channel(channel)
+            # It may have ended by the time when the store has it.
+            held = self._held_channel(channel)
+        return held
 
     @route("DELETE", "/held-channels")
     async def release(self, channel: Channel, who: str) -> None:
