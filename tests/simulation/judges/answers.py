@@ -57,6 +57,7 @@ _FREEZES = frozenset(("freeze_server", "freeze_server_for_long"))
 _THAWS_S = 2.0
 _SUPERSEDED = "connect_superseded"
 _LOST = "lost: "
+_NOT_THERE = f"{_LOST}ConnectionRefusedError"
 # In place of an error, if a message was accepted although an error was due.
 _TAKEN = "successful"
 _CODE = re.compile(rf"(?:{_LOST}status )?(\d+)")
@@ -189,8 +190,9 @@ class Answers:
             return False
         if code == "402":
             return self._may_be_over(failure, excuses)
-        if code == "503" and failure.is_of_standby:
-            excuses.count("answer 503", "a standby")
+        if failure.is_of_standby and (code == "503" or failure.said == _NOT_THERE):
+            # It refuses everything, or does not run just then.
+            excuses.count(f"answer {code or 'lost'}", "a standby")
             return True
         if code == "503":
             return _is_of_trouble("answer 503", failure, excuses, harmless=HARMLESS)

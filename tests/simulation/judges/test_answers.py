@@ -35,6 +35,10 @@ class Scene:
         self.answers.begins(attempt)
         return attempt
 
+    def loses(self, fault: str, door: str = "first") -> list[str]:
+        self.answers.failed(self.asks(door=door), Lost(fault))
+        return self.answers.violations(self.excuses)
+
     def hears(self, fault: str, door: str = "first", channel: str = CONNECT) -> list[str]:
         self.answers.failed(self.asks(channel, door), Denied({"error": fault}))
         return self.answers.violations(self.excuses)
@@ -134,6 +138,12 @@ def test_a_server_is_unavailable_while_something_is_wrong_or_if_it_stands_by() -
     scene = Scene()
     scene.excuses.add("freeze_store", 11.0, 2.0)
     assert scene.hears("503::store_unavailable") == []
+
+
+def test_a_server_that_stands_by_need_not_run_and_one_that_speaks_must() -> None:
+    assert Scene().loses("ConnectionRefusedError", door="aside") == []
+    assert len(Scene().loses("ConnectionResetError", door="aside")) == 1
+    assert len(Scene().loses("ConnectionRefusedError")) == 1
 
 
 @pytest.mark.parametrize("fault", ["403::publish_denied", "400::request_malformed"])
