@@ -146,7 +146,8 @@ class Operations(Ledger):
         if hand.generation:
             self._facts.mark("a letter was replayed")
         self.holds.taken(worker, CHANNEL, hand.key)
-        self._keys[_number_in(hand.id)] = hand.key
+        if hand.id:
+            self._keys[_number_in(hand.id)] = hand.key
         if hand.letter:
             self._named[hand.key, hand.letter] = None
         doer.copies[hand.key, hand.generation].taken.append(now)
