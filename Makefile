@@ -98,7 +98,7 @@ SEEDS := tests/simulation
 PAGES := tests/browser
 # Tests in no other group, without the unit tests.
 REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES) $(SEEDS))
-# Seven at a time: first those that need no installed server, then the longest, so that the end keeps both
+# Seven at a time: first those that wait for least, then the longest, so that the end keeps both
 # cores busy. Most of the groups wait most of the time. The others compute, at a lower priority, because
 # some tests measure waits. CONTRIBUTING.md says how long they may take.
 GROUPS := test-seeds cover-units test-slow-web cover-rest test-chaos test-chaos-machines test-chaos-pairs \
@@ -121,10 +121,12 @@ cover: ## all tests with the coverage gates; ARGS go to each pytest
 	$(BIN)/coverage report --include='app/bayeux/**,app/delivery/**' --fail-under=$(CORE_COVERAGE)
 
 .PHONY: $(GROUPS)
-# Unit tests and seeds begin at once; all others wait until the server and the clients are installed.
-AT_ONCE := cover-units test-seeds
-$(AT_ONCE): $(STAMPS)/dev
-$(filter-out $(AT_ONCE),$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
+# Unit tests begin at once, and seeds when there is a server whose version theirs can say; all others
+# wait until the clients are installed, too.
+ALONE := cover-units test-seeds
+cover-units: $(STAMPS)/dev
+test-seeds: $(STAMPS)/dev $(STAMPS)/holdfast
+$(filter-out $(ALONE),$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
 test-pages cover-rest test-chaos-machines: setup-debian
 test-attacks:
 	$(SERVE_INSTALLED) $(TEST) $(ATTACKS) $(ARGS)
