@@ -54,7 +54,11 @@ _OF_ALL = (
     "a full queue has left a letter",
     "a lifetime has ended",
 )
-_OF_OPERATORS = ("a letter was replayed", "a receiver was held back")
+_OF_OPERATORS = (
+    "a letter was replayed",
+    "a hold has no limit",
+    "an operator has ended a session",
+)
 _OF_RESTARTS = ("all servers were succeeded", "a restart failed", "a server was taken back")
 _OF_SUPERVISORS = (
     "a supervisor has welcomed its operator",
