@@ -227,13 +227,15 @@ class Nag:
         if is_full and (self._may_have_lost(oldest, now) or now > oldest + _TIMEOUT_S / _FAST):
             return False
         due = "requests_exceeded" if is_full else ""
+        # Its end may come ahead of the answer.
+        self._open[reply_to] = now
         try:
             await self._session.send(_UNANSWERED, data=1, ext=ext, due=due)
         except Lost:
             return False
         except Denied as denied:
+            self._open.pop(reply_to, None)
             return str(denied).endswith(":requests_exceeded") and is_full
-        self._open[reply_to] = now
         return True
 
     def _take(self, event: Message) -> None:

@@ -60,6 +60,11 @@ _LOST = "lost: "
 _NOT_THERE = f"{_LOST}ConnectionRefusedError"
 # In place of an error, if a message was accepted although an error was due.
 _TAKEN = "successful"
+# Limits of how many there are, of which some may have ended, and how soon a client hears of that.
+_OF_NUMBERS = frozenset(("requests_exceeded",))
+_HEARS_S = 10.0
+# A server ends what is over by its wall clock when it starts.
+_KEEP_NUMBERS = HARMLESS - {"set_clock"}
 _CODE = re.compile(rf"(?:{_LOST}status )?(\d+)")
 # After so long without contact a session may be over: the servers' limit, by a clock that is fast.
 _SILENT_S = 10.0 / 1.1 - 0.5
@@ -186,6 +191,10 @@ class Answers:
             excuses.judges(f"limit {failure.attempt.due}")
         if text in _OF_CLIENTS or (text and text == failure.attempt.due):
             return True
+        if failure.said == _TAKEN and failure.attempt.due in _OF_NUMBERS:
+            # What counts may have ended with a server, and its client hears of it later.
+            since = failure.attempt.asked_at - _HEARS_S
+            return excuses.excuse("limit", since, failure.at, harmless=_KEEP_NUMBERS)
         if self._is_of_one_frozen_shard(failure, excuses):
             return False
         if code == "402":

@@ -185,3 +185,16 @@ def test_each_limit_answers_with_its_error_and_lets_nothing_pass() -> None:
     scene.answers.answered(attempt, {})
     assert len(scene.answers.violations(scene.excuses)) == 2
     assert scene.excuses.judged["limit message_too_large"] == 6
+
+
+@pytest.mark.parametrize(
+    ("due", "is_excused"), [("requests_exceeded", True), ("sessions_exceeded", False)]
+)
+def test_what_counts_for_a_limit_may_have_ended_with_a_server(
+    due: str, *, is_excused: bool
+) -> None:
+    scene = Scene()
+    scene.answers.answered(scene.asks()._replace(due=due), {})
+    assert len(scene.answers.violations(scene.excuses)) == 1
+    scene.excuses.add("kill_server", 5.0, 1.0)
+    assert (scene.answers.violations(scene.excuses) == []) is is_excused
