@@ -6,7 +6,7 @@ from functools import partial
 from random import Random
 
 from tests.simulation.deployment import Deployment
-from tests.simulation.judges.excuses import Excuses
+from tests.simulation.judges.excuses import HEALS_S, Excuses
 from tests.simulation.network import End, Weather
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Process
@@ -285,17 +285,19 @@ def cut_connection(stage: Stage, duration_s: float) -> None:
         stage.world.later(duration_s, end.break_at_last)
 
 
-def lose_connection(stage: Stage, _: float) -> None:
-    """Leave a connection half open."""
+def lose_connection(stage: Stage, duration_s: float) -> None:
+    """Leave a connection half open, until it breaks while this is still an excuse."""
     if (end := stage.connection()) is not None:
         end.lose()
         end.peer.lose()
+        stage.world.later(duration_s + HEALS_S / 2, end.break_both)
 
 
-def lose_direction(stage: Stage, _: float) -> None:
+def lose_direction(stage: Stage, duration_s: float) -> None:
     """Let nothing arrive any more that one end sends; it goes on hearing the other one."""
     if (end := stage.connection()) is not None:
         end.lose()
+        stage.world.later(duration_s + HEALS_S / 2, end.break_both)
 
 
 def hold_connection(stage: Stage, duration_s: float) -> None:

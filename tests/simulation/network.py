@@ -211,6 +211,11 @@ class End:
         """Let nothing arrive any more, and tell nobody: the connection is half open."""
         self._is_lost = True
 
+    def break_both(self) -> None:
+        """Break both ends of a connection through which nothing arrives."""
+        self._break()
+        self.peer._break()
+
 
 class Listening:
     """A listening socket: connections wait in it until they are accepted."""
