@@ -264,8 +264,6 @@ SHOWN_BY: dict[str, str] = {
     "letters_are_lost_at_a_restart": "restart,kill_server",
     "replays_end_with_their_server": "kill_server",
     "holds_end_with_their_server": "kill_server",
-    "holds_of_sessions_never_end": "slow_server",
-    "holds_of_channels_never_end": "slow_server",
     "holds_of_channels_end_with_their_server": "kill_server",
     "who_was_missed_gets_everything_at_once": "cut_connection,slow_server",
     "a_retry_forgets_its_clock": "restart",

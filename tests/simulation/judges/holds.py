@@ -72,6 +72,9 @@ class Holds:
     def asks(self, what: str, limit: Limit) -> None:
         """Note that the operator is about to hold something back."""
         hold = self._holds[what]
+        if self._facts.now() > hold.limit.least:
+            # What was there may have ended by itself.
+            hold.since = inf
         hold.limit = Limit(min(hold.limit.least, limit.least), max(hold.limit.most, limit.most))
         if limit is ENDLESS and what not in self.endless:
             self.endless.append(what)
@@ -109,7 +112,9 @@ class Holds:
             self._wrong.append(_Finding(hold.since, now, said, is_limited))
         elif is_held and hold.since < inf and asked_at > hold.limit.most:
             said = f"{what} is still held back, although that ended at {hold.limit.most:.3f}"
-            self._wrong.append(_Finding(hold.limit.most, now, said, is_limited))
+            # A server ends it as soon as it runs.
+            since = max(hold.limit.most, asked_at - _DUE_S)
+            self._wrong.append(_Finding(since, now, said, is_limited))
         elif not is_held and hold.since < inf and asked_at > hold.limit.most:
             self._facts.mark("a hold has ended by itself")
 

@@ -85,6 +85,25 @@ def test_a_hold_that_ends_too_early_or_too_late_is_reported() -> None:
     ]
 
 
+def test_what_is_held_back_once_more_is_so_from_then_on() -> None:
+    scene = Scene(limit=Limit(20.0, 25.0))
+    scene.now = 30.0
+    scene.holds.asks("joe", ENDLESS)
+    scene.holds.held("joe", ENDLESS)
+    scene.gets(30.5)
+    assert scene.wrong() == []
+    scene.gets(32.0)
+    assert len(scene.wrong()) == 1
+
+
+def test_only_what_goes_wrong_just_then_excuses_a_hold_that_does_not_end() -> None:
+    for over_at, count in ((26.0, 1), (38.0, 0)):
+        scene = Scene(limit=Limit(20.0, 25.0))
+        scene.is_seen(40.0, is_held=True)
+        scene.excuses.add("freeze_server", over_at - 1.0, 1.0)
+        assert len(scene.wrong()) == count
+
+
 def test_servers_with_other_clocks_end_a_hold_with_a_limit_at_other_times() -> None:
     scene = Scene(limit=Limit(20.0, 25.0))
     scene.is_seen(26.0, is_held=True)
