@@ -10,6 +10,7 @@ from tests.simulation.judges.deliveries import Deliveries
 from tests.simulation.oracle import Oracle
 from tests.simulation.session import SUBSCRIBE, Attempt, Manners, Session, batch_of, id_of
 from tests.simulation.talker import Denied, Lost, Message, Talker, reply_to
+from tests.simulation.tokens import Pass
 
 PTP = "/service/ptp"
 
@@ -76,6 +77,7 @@ class Publisher:
     Args:
         channels: Where it publishes, if the plan does not say it.
         options: Returns what it asks for besides, of a message on a channel.
+        log_in: Returns the token that it logs in with, if it is another one than others have.
     """
 
     def __init__(
@@ -86,13 +88,14 @@ class Publisher:
         *,
         channels: Sequence[str] = (),
         options: Callable[[str], Message] = lambda _: {},
+        log_in: Callable[[], Pass] | None = None,
     ) -> None:
         self.name = name
         self._options = options
         self._plan = plan
         self._oracle = oracle
         self._channels = channels
-        self._session = Session(plan.manners, f"{name}/1")
+        self._session = Session(plan.manners, f"{name}/1", log_in=log_in)
         self._serial = 0
         # Whether everything it published is accepted.
         self.is_done = False
@@ -223,6 +226,7 @@ class Receiver:
 
     Args:
         begins_after_s: When it comes.
+        log_in: Returns the token that it logs in with, if it is another one than others have.
     """
 
     def __init__(
@@ -234,6 +238,7 @@ class Receiver:
         *,
         is_named: bool,
         begins_after_s: float = 0.0,
+        log_in: Callable[[], Pass] | None = None,
     ) -> None:
         self.name = name
         self._deliveries = deliveries
@@ -241,7 +246,9 @@ class Receiver:
         self._oracle = oracle
         self._is_named = is_named
         self._begins_after_s = begins_after_s
-        self._session = Session(plan.manners, f"{name}/1" if is_named else "", take=self._take)
+        self._session = Session(
+            plan.manners, f"{name}/1" if is_named else "", take=self._take, log_in=log_in
+        )
         self._channels = [*plan.channels]
         self._subscribed: set[str] = set()
         # How many sessions this receiver has had.

@@ -22,7 +22,9 @@ from holdfast.store.reader import Reader
 from holdfast.store.store import Store
 from holdfast.store.write_right import WriteRight
 from tests.simulation.breaking import by_name, nothing, replace, rewrite
+from tests.simulation.broken_batches import BUILDS_OF_BATCHES
 from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
+from tests.simulation.broken_logins import BUILDS_OF_LOGINS
 from tests.simulation.broken_operations import BUILDS_OF_OPERATIONS
 from tests.simulation.broken_promises import (
     BUILDS_OF_PROMISES,
@@ -210,6 +212,8 @@ ALL_BUILDS = {
     **BUILDS,
     **BUILDS_OF_OPERATIONS,
     **BUILDS_OF_UPGRADES,
+    **BUILDS_OF_LOGINS,
+    **BUILDS_OF_BATCHES,
     **WITH_SHARDS,
     **BUILDS_OF_DIVISIONS,
 }
@@ -219,6 +223,8 @@ SHOWN_TO: dict[str, str] = {
     **dict.fromkeys(BUILDS_OF_REFUSALS, "refuses"),
     **dict.fromkeys(BUILDS_OF_OPERATIONS, "operates"),
     **dict.fromkeys(BUILDS_OF_UPGRADES, "upgrades,asks"),
+    **dict.fromkeys(BUILDS_OF_LOGINS, "logs_in"),
+    **dict.fromkeys(BUILDS_OF_BATCHES, "batches"),
     "histories_are_read_without_what_comes_meanwhile": "reads",
     "homes_answer_ahead_of_their_logs": "reads",
     "a_frozen_shard_blocks_agreement": "meets",
@@ -265,6 +271,9 @@ SHOWN_BY: dict[str, str] = {
     "replays_end_with_their_server": "kill_server",
     "holds_end_with_their_server": "kill_server",
     "holds_of_channels_end_with_their_server": "kill_server",
+    "renewed_logins_end_with_their_server": "kill_server",
+    "ended_logins_prove_who_asks": "kill_server",
+    "logins_never_end": "kill_server",
     "who_was_missed_gets_everything_at_once": "cut_connection,slow_server",
     "a_retry_forgets_its_clock": "restart",
     "any_confirmed_raise_ends_a_silence": "suspend_server_in_raise,freeze_server,part_from_store",

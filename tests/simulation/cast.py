@@ -4,19 +4,23 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Protocol
 
-from tests.simulation import erasing, histories, jobs, members, operating, refusing
+from tests.simulation import batching, erasing, histories, jobs, members, operating, refusing
 from tests.simulation.actors import Plan, Poster, Publisher
 from tests.simulation.asking import Outcomes, Requester, Responder
+from tests.simulation.batching import Batcher
 from tests.simulation.books import Books
 from tests.simulation.console import Console
 from tests.simulation.erasing import Eraser, Erasures, Follower
 from tests.simulation.gluttons import Collector, Glutton, Nag
 from tests.simulation.histories import Historian, Histories
 from tests.simulation.jobs import Jobs
+from tests.simulation.judges.batches import Batches
+from tests.simulation.judges.deliveries import Deliveries
 from tests.simulation.judges.layouts import Layouts
 from tests.simulation.judges.operations import CHANNEL as TASKS
 from tests.simulation.judges.operations import STAND_IN, Operations
 from tests.simulation.judges.refusals import Refusals
+from tests.simulation.logging_in import Entrance, Insider, Outsider
 from tests.simulation.members import Attendance, Member, Watcher
 from tests.simulation.operating import Operator
 from tests.simulation.oracle import Oracle
@@ -44,13 +48,15 @@ ALL_RULES: tuple[Rules, ...] = (
 # The groups that may take part: with several shards, and everywhere.
 _OF_SHARDS = READS, ASKS, MEETS, WORKS, ERASES = "reads", "asks", "meets", "works", "erases"
 REFUSES, OPERATES, UPGRADES = "refuses", "operates", "upgrades"
+LOGS_IN, BATCHES = "logs_in", "batches"
 # How often each of those of several shards takes part, and of the others: an operator makes a seed
-# half as dear again.
+# half as dear again. Those that came later have a random stream each.
 _OFTEN = 0.3
 _OF_ALL = {REFUSES: 0.2, OPERATES: 0.1}
 # How often an earlier release has left the store, and how often somebody then asks, since that
 # release has requests elsewhere.
 _UPGRADES, _ASKS = 0.2, 0.5
+_OF_ALL_LATER = {LOGS_IN: 0.04, BATCHES: 0.04}
 # How often there is somebody who publishes without a session.
 _POSTS = 0.5
 # How often two or three clients claim one name.
@@ -71,6 +77,7 @@ class Cast:
     """The groups that take part.
 
     Args:
+        seed: Decides it.
         is_full: Whether those of several shards may take part.
         divides: Whether the deployment is divided otherwise meanwhile.
         groups: Those that do, if the seed does not decide.
@@ -78,13 +85,13 @@ class Cast:
 
     def __init__(
         self,
-        random: Random,
+        seed: int | str,
         *,
         is_full: bool,
         divides: bool = False,
         groups: frozenset[str] = frozenset(),
     ) -> None:
-        self._random = random
+        self._random = random = Random(f"{seed} cast")
         chosen = {each for each in _OF_SHARDS if random.random() < _OFTEN and is_full}
         self._posts = random.random() < _POSTS
         self._rivals = Random(f"{random.random()} rivals").random() < _RIVALS
@@ -96,10 +103,15 @@ class Cast:
         chosen |= {each for each, share in _OF_ALL.items() if random.random() < share}
         if not divides and random.random() < _UPGRADES:
             chosen |= {UPGRADES, ASKS} if random.random() < _ASKS else {UPGRADES}
+        chosen |= {
+            each
+            for each, share in _OF_ALL_LATER.items()
+            if Random(f"{seed} {each}").random() < share
+        }
         self._groups = groups or frozenset(chosen)
         self.actors: list[Actor] = []
         # Those of them that publish.
-        self.publishers: list[Publisher] = []
+        self.publishers: list[Publisher | Batcher] = []
         self._histories: Histories | None = None
         self._outcomes: Outcomes | None = None
         self._attendance: Attendance | None = None
@@ -122,6 +134,11 @@ class Cast:
         return UPGRADES in self._groups
 
     @property
+    def has_logins(self) -> bool:
+        """Whether clients log in."""
+        return LOGS_IN in self._groups
+
+    @property
     def channels(self) -> tuple[str, ...]:
         """The channels on which publishers publish for this cast."""
         return histories.CHANNELS if READS in self._groups else ()
@@ -133,14 +150,18 @@ class Cast:
         books: Books,
         refusals: Refusals,
         operations: Operations,
+        batches: Batches,
+        deliveries: Deliveries,
         token_at: Callable[[str], str],
         layouts: Layouts | None,
+        entrance: Entrance | None,
     ) -> None:
         """Make the clients.
 
         Args:
             token_at: Returns the token of operators at an address.
             layouts: Judges the upgrade, if there is one.
+            entrance: Where clients get tokens, if they log in.
         """
         self._make_others(plan, oracle)
         if READS in self._groups:
@@ -153,12 +174,13 @@ class Cast:
             self._let_work(plan, oracle, books)
         if ERASES in self._groups:
             self._let_erase(plan, oracle)
-        if REFUSES in self._groups:
-            self._let_refuse(plan, oracle, refusals)
+        self._let_refuse(plan, oracle, refusals, batches)
         if OPERATES in self._groups:
             self._let_operate(plan, oracle, operations, token_at)
         if layouts is not None:
             self.actors.append(Upgrader(Console(plan, operations, token_at), layouts))
+        if entrance is not None:
+            self._let_log_in(plan, oracle, deliveries, entrance)
         self.actors += self.publishers
 
     def _make_others(self, plan: Plan, oracle: Oracle) -> None:
@@ -167,8 +189,8 @@ class Cast:
             self.actors.append(Poster("post0", plan, oracle))
         if Random(f"{self._random.random()} glutton").random() < _GLUTTONS:
             self.actors.append(Glutton(plan))
-            if not self._is_full:
-                # Each shard counts its own names.
+            if not (self._is_full or self.has_logins):
+                # Each shard counts its own names, and a login may have any of its subject's.
                 self.actors.append(Collector(plan, oracle.may_have_lost))
             self.actors.append(Nag(plan, oracle.may_have_lost))
         if self._rivals:
@@ -207,7 +229,14 @@ class Cast:
             for n in self._some(2, 4)
         ]
 
-    def _let_refuse(self, plan: Plan, oracle: Oracle, refusals: Refusals) -> None:
+    def _let_refuse(self, plan: Plan, oracle: Oracle, refusals: Refusals, batches: Batches) -> None:
+        """Let clients refuse messages one by one, or some of a batch."""
+        if REFUSES in self._groups:
+            self._let_refuse_some(plan, oracle, refusals)
+        if BATCHES in self._groups:
+            self._let_batch(plan, oracle, batches)
+
+    def _let_refuse_some(self, plan: Plan, oracle: Oracle, refusals: Refusals) -> None:
         channels = (refusing.CHANNEL,)
         self.publishers += [
             Publisher(f"order{n}", plan, oracle, channels=channels, options=refusing.mortal)
@@ -234,6 +263,22 @@ class Cast:
         )
         self.actors.append(stand_in)
         self.actors.append(Operator(plan, operations, Console(plan, operations, token_at)))
+
+    def _let_batch(self, plan: Plan, oracle: Oracle, batches: Batches) -> None:
+        self.publishers += [Batcher(f"batcher{n}", plan, oracle, batches) for n in self._some(1, 2)]
+        self.actors += [
+            Worker(f"sorter{n}", plan, batching.TRADE, batches, oracle.now, is_named=True)
+            for n in self._some(1, 2)
+        ]
+
+    def _let_log_in(
+        self, plan: Plan, oracle: Oracle, deliveries: Deliveries, entrance: Entrance
+    ) -> None:
+        self.publishers.append(entrance.keeper("keeper0", plan, oracle))
+        self.actors += [
+            Insider(f"insider{n}", plan, oracle, deliveries, entrance) for n in self._some(1, 2)
+        ]
+        self.actors += [Outsider(f"outsider{n}", plan, entrance) for n in self._some(1, 2)]
 
     def _let_erase(self, plan: Plan, oracle: Oracle) -> None:
         self._erasures = truth = Erasures(oracle)

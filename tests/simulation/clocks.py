@@ -5,7 +5,7 @@ from random import Random
 # How far the rates of clocks are from one second per second.
 _WRONG = 0.1
 # Where monotonic clocks begin, and wall clocks, in seconds.
-_UP_S, _EPOCH_S = 1_000.0, 1_800_000_000.0
+_UP_S, EPOCH_S = 1_000.0, 1_800_000_000.0
 _SKEW_S = 3_600.0
 # What reading a clock costs.
 _READ_S = 1e-6
@@ -25,7 +25,8 @@ class Clocks:
         # Since when it is suspended, and how often.
         self._stopped_at = 0.0
         self._stops = 0
-        self._wall_offset = _EPOCH_S + random.uniform(-_SKEW_S, _SKEW_S)
+        self._wall_offset = EPOCH_S + random.uniform(-_SKEW_S, _SKEW_S)
+        self._wall_rate = self.rate
         # The processor time that this process has used.
         self.worked_s = 0.0
 
@@ -40,11 +41,15 @@ class Clocks:
 
     def wall(self, now: float) -> float:
         """Return what the wall clock shows."""
-        return self._wall_offset + now * self.rate
+        return self._wall_offset + now * self._wall_rate
 
     def when(self, monotonic: float) -> float:
         """Return the true time at which the monotonic clock will show this."""
         return (monotonic + self._suspended_s - self._boot_offset) / self.rate
+
+    def set_right(self) -> None:
+        """Let the wall clock show the true time, as where machines ask each other for it."""
+        self._wall_offset, self._wall_rate = EPOCH_S, 1.0
 
     def jump(self, seconds: float) -> None:
         """Set the wall clock forward, or back."""

@@ -1,7 +1,8 @@
 """The servers of a simulated deployment: rivals, or shards that clients take for one server."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from holdfast.cluster.shards import Homes, first_map
@@ -42,6 +43,7 @@ class Deployment:
         is_one_machine: Whether all shards have the same clocks.
         poll_s: How long servers hold a connect.
         has_operators: Whether somebody administers it.
+        further: What servers are told besides.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Deployment:
         poll_s: float,
         is_supervised: bool = False,
         has_operators: bool = False,
+        further: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._world = world
         self._home = home
@@ -71,6 +74,7 @@ class Deployment:
             "standby": count > 1 and not has_shards,
             "chat": not has_shards,
             **LIMITS,
+            **further,
         }
         # What the operator last wanted servers to be told about channels.
         self.rules = RULES

@@ -25,6 +25,7 @@ from tests.simulation.faults import (
 from tests.simulation.former_release import FormerRelease, watch
 from tests.simulation.judges.bench import Bench
 from tests.simulation.judges.facts import Facts
+from tests.simulation.logging_in import Entrance
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Main, Process
 from tests.simulation.schedule import Schedule, schedule
@@ -32,6 +33,7 @@ from tests.simulation.server import adapted
 from tests.simulation.session import Manners
 from tests.simulation.small import small_limits
 from tests.simulation.store_site import Kind, StoreSite
+from tests.simulation.tokens import Issuer
 from tests.simulation.world import World
 
 _STORE_EPOCH_S = 1_800_000_000.0
@@ -115,11 +117,13 @@ class Play:
         self._setting = setting
         has_shards = setting.has_shards
         cast = Cast(
-            Random(f"{world.seed} cast"),
+            world.seed,
             is_full=has_shards,
             divides=setting.divides,
             groups=setting.groups,
         )
+        issuer = Issuer(lambda: world.now) if cast.has_logins else None
+        world.has_right_walls = cast.has_logins
         named = [f"rec{n}" for n in range(random.randint(1, 3))]
         plain = [f"plain{n}" for n in range(random.randint(0, 2))]
         self.oracle = Oracle(lambda: world.now, [*named, *plain])
@@ -138,6 +142,7 @@ class Play:
             poll_s=poll_s,
             is_supervised=setting.is_supervised or is_embedded,
             has_operators=cast.has_operators,
+            further=issuer.settings(home) if issuer is not None else {},
         )
         # No other server can have such a store.
         self.oracle.leases.are_needed = self.oracle.leases.are_needed and not is_embedded
@@ -178,14 +183,17 @@ class Play:
         world.network.gives = Random(f"{world.seed} gives").random() < _GIVES
         sockets = Random(f"{world.seed} sockets").choice(_SOCKETS)
         manners = Manners(
-            *(deployment.doors, self.bench, poll_s, random.choice(_ANSWER_S), sockets)
+            *(deployment.doors, self.bench, poll_s, random.choice(_ANSWER_S), sockets),
+            issuer.of_cast if issuer is not None else None,
         )
         channels = _CHANNELS + cast.channels
         self.plan = Plan(manners, channels, random.choice(_PAUSE_S), named if has_shards else ())
         self._cast = cast
         self._cast.make(
             *(self.plan, self.oracle, self._books, self.bench.refusals, self.bench.operations),
+            *(self.bench.batches, self.bench.deliveries),
             *(deployment.token_at, self.bench.layouts),
+            Entrance(issuer, self.bench.logins) if issuer is not None else None,
         )
         self._publishers = [
             Publisher(f"pub{n}", self.plan, self.oracle) for n in range(random.randint(1, 3))
@@ -277,7 +285,7 @@ class Play:
         are_done = all(each.is_done for each in publishers)
         if not are_done or not self.oracle.is_drained(self._over_at):
             return False
-        judges = self.bench.refusals, self.bench.operations
+        judges = self.bench.refusals, self.bench.operations, self.bench.batches
         if any(each.unfinished(self.oracle.published) for each in judges):
             return False
         if self.bench.layouts is not None and self.bench.layouts.is_under_way:

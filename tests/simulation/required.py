@@ -26,7 +26,7 @@ def required(setting: Setting) -> Iterator[str]:
     for script in _SCRIPTS + (_SCRIPTS_OF_SHARDS if setting.has_shards else ()):
         yield f"script {script}"
         yield f"repeated {script}"
-    yield from _OF_ALL + _OF_OPERATORS
+    yield from _OF_ALL + _OF_OPERATORS + _OF_LOGINS + _OF_BATCHES
     if not setting.divides:
         yield from (IN_FORMER_LAYOUT, "an upgrade was finished")
     if not (setting.has_shards or setting.is_supervised):
@@ -58,6 +58,20 @@ _OF_OPERATORS = (
     "a letter was replayed",
     "a hold has no limit",
     "an operator has ended a session",
+)
+_OF_LOGINS = (
+    "a login was renewed",
+    "a client was told that its login ends",
+    "refused handshake_denied",
+    "refused login_denied",
+    "refused publish_denied",
+    "refused session_name_denied",
+    "refused session_unknown",
+    "refused subscribe_denied",
+)
+_OF_BATCHES = (
+    "a request was refused in part",
+    "what was behind a refused message came again",
 )
 _OF_RESTARTS = ("all servers were succeeded", "a restart failed", "a server was taken back")
 _OF_SUPERVISORS = (

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from unittest.mock import patch
 
+from jwt import api_jwt
+
 from holdfast.compose import (
     forwarding,
     gates,
@@ -44,6 +46,7 @@ from tests.simulation.oracle import Oracle
 from tests.simulation.process import Life, Main, Process
 from tests.simulation.store_site import own_store
 from tests.simulation.supervised import Worker
+from tests.simulation.tokens import Dates
 from tests.simulation.watching import watched
 from tests.simulation.world import World
 
@@ -275,7 +278,7 @@ def adapted() -> Iterator[None]:
         patch.object(listening, "inherited", _inherited),
         _administered(),
         patch.object(listeners, "Metrics", _metrics),
-        patch.object(ticker, "Collector", _NoCollector),
+        _timed(),
         patch.object(DataDirectory, "lock_name", property(name)),
         patch.object(gates, "lock_name_in", name_in),
         patch.object(gates, "store_of", _store_of),
@@ -283,6 +286,16 @@ def adapted() -> Iterator[None]:
         patch.object(shard_origin, "store_of", _store_of),
         patch.object(tenure, "store_of", _store_of),
         patch.object(tenure.Tenure, "_url_of", _url_of),
+    ):
+        yield
+
+
+@contextmanager
+def _timed() -> Iterator[None]:
+    """Let nothing depend on the real time."""
+    with (
+        patch.object(ticker, "Collector", _NoCollector),
+        patch.object(api_jwt, "datetime", Dates),
     ):
         yield
 

@@ -4,14 +4,20 @@ By long-polling it has one connection for connects and one for all else; over a 
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from math import inf
 from typing import Any, NamedTuple, Protocol
 
 from tests.simulation.talker import Denied, Lost, Message, SocketTalker, Talker, reply_to
+from tests.simulation.tokens import Pass
 
 HANDSHAKE, CONNECT, DISCONNECT = "/meta/handshake", "/meta/connect", "/meta/disconnect"
 SUBSCRIBE, UNSUBSCRIBE = "/meta/subscribe", "/meta/unsubscribe"
+# What is due to a request that does not come from the client of its session.
+OF_ANOTHER = "session_unknown"
 # How much longer than the server a client holds a connect.
 _PATIENCE_S = 4.0
 
@@ -28,6 +34,8 @@ class Attempt(NamedTuple):
     refuses: bool = False
     # The error that is due, if it is more than a server takes, or nobody may do it.
     due: str = ""
+    # When the login ends that it brings.
+    login_ends_at: float = inf
 
 
 class Witness(Protocol):
@@ -52,6 +60,8 @@ class Manners:
     answer_s: float
     # How often a session begins over a WebSocket.
     sockets: float = 0.0
+    # Returns a token for the session with a name, where clients log in.
+    log_in: Callable[[str], Pass] | None = None
 
 
 class Session:
@@ -62,6 +72,7 @@ class Session:
         acks: Whether it acknowledges what it gets.
         take: Called with each event, also if the reply that it came with refuses the connect.
         talker: Speaks for a browser that has other sessions, too.
+        log_in: Returns the token that it begins with, if it is another one than others have.
     """
 
     def __init__(
@@ -72,9 +83,13 @@ class Session:
         acks: bool = False,
         take: Callable[[Message], None] = lambda _: None,
         talker: Talker | None = None,
+        log_in: Callable[[], Pass] | None = None,
     ) -> None:
         self._manners = manners
         self._name = name
+        self._log_in = log_in
+        if log_in is None and name and manners.log_in is not None:
+            self._log_in = partial(manners.log_in, name)
         self._acks = acks or bool(name)
         self._take = take
         self._use(Talker(manners.doors) if talker is None else talker)
@@ -92,17 +107,20 @@ class Session:
         """Whether what ends its requests also ends its connect."""
         return self._asking is self._connecting
 
-    async def begin(self, *, due: str = "", **ext: Any) -> Message:
+    async def begin(self, *, due: str = "", shows: Pass | None = None, **ext: Any) -> Message:
         """Begin a session, or resume a named one; returns the reply.
 
         Args:
             due: The error that is due, if the server must refuse it.
+            shows: The token that it shows, and not its own.
         """
         self._choose_transport()
         if self._acks:
             ext["ack"] = True
         if self._name:
             ext["delivery"] = {**ext.get("delivery", {}), "session": self._name}
+        if shows is None and self._log_in is not None:
+            shows = self._log_in()
         message = {
             "channel": HANDSHAKE,
             "version": "1.0",
@@ -110,7 +128,7 @@ class Session:
             "ext": ext,
         }
         limit_s = self._manners.answer_s
-        reply = await self._tell(self._asking, message, limit_s, due)
+        reply = await self._tell(self._asking, message, limit_s, due, shows)
         self._ack, self.client_id = self._former_ack, reply["clientId"]
         self._former_ack = 0
         return reply
@@ -126,17 +144,37 @@ class Session:
             self._asking.hang_up()
             self._use(kind(self._manners.doors))
 
-    async def send(self, channel: str, *, due: str = "", **fields: Any) -> Message:
+    async def send(
+        self, channel: str, *, due: str = "", shows: Pass | None = None, **fields: Any
+    ) -> Message:
         """Send a message of the session; returns the reply. Raises `Denied` or `Lost`.
 
         Args:
-            due: The error that is due, if it is more than a server takes.
+            due: The error that is due, if the server must refuse it.
+            shows: The token that it renews its login with.
         """
         message = {"channel": channel, "clientId": self.client_id, **fields}
         limit_s = self._manners.answer_s
-        return await self._tell(self._asking, message, limit_s, due)
+        return await self._tell(self._asking, message, limit_s, due, shows)
 
-    async def connect(self, **ext: Any) -> Message:
+    async def send_all(self, messages: Sequence[Message], dues: Sequence[str]) -> list[Message]:
+        """Send messages in one request, each with an id; returns the replies. Raises `Lost`.
+
+        Args:
+            dues: The errors that are due; the empty text for what must be accepted.
+        """
+        client_id, talker = self.client_id, self._asking
+        sent = [{**each, "clientId": client_id} for each in messages]
+        found = await ask_all(
+            *(talker, self._manners, self._name, sent, dues),
+            hear=self._hear,
+        )
+        for reply, due in zip(found, dues, strict=True):
+            if not (due or reply["successful"]):
+                self._heed(Denied(reply), talker, client_id)
+        return found
+
+    async def connect(self, *, shows: Pass | None = None, **ext: Any) -> Message:
         """Connect once; returns the reply, whose events the next connect acknowledges."""
         client_id = self.client_id
         message: Message = {
@@ -149,10 +187,20 @@ class Session:
         if ext:
             message["ext"] = ext
         limit_s = self._manners.timeout_s * 1.25 + _PATIENCE_S
-        reply = await self._tell(self._connecting, message, limit_s)
+        reply = await self._tell(self._connecting, message, limit_s, shows=shows)
         if client_id == self.client_id:
             self._ack = batch_of(reply) or self._ack
         return reply
+
+    @contextmanager
+    def showing(self, other: Pass) -> Iterator[None]:
+        """Let each request but connects show a token meanwhile, whoever the session belongs to."""
+        talker = self._asking
+        talker.token = other.token
+        try:
+            yield
+        finally:
+            talker.token = ""
 
     def forget(self) -> None:
         """Let the next session be another one, as a client does that is told nothing."""
@@ -164,9 +212,16 @@ class Session:
         self.forget()
 
     async def _tell(
-        self, talker: Talker, message: Message, limit_s: float, due: str = ""
+        self,
+        talker: Talker,
+        message: Message,
+        limit_s: float,
+        due: str = "",
+        shows: Pass | None = None,
     ) -> Message:
         """Send a message; returns the reply. Raises `Denied` or `Lost`."""
+        if shows is not None:
+            message["ext"] = {**message.get("ext", {}), "authentication": shows.ext}
         client_id = message.get("clientId", "")
         channel, witness = message["channel"], self._manners.witness
         refuses = "verdicts" in (message.get("ext") or {}).get("delivery", ())
@@ -174,6 +229,7 @@ class Session:
             *(self._name, client_id, channel, talker.door[0], witness.now()),
             refuses=refuses,
             due=due,
+            login_ends_at=inf if shows is None else shows.ends_at,
         )
         witness.begins(attempt)
         try:
@@ -181,7 +237,8 @@ class Session:
             reply = reply_to(channel, found)
         except (Lost, Denied) as fault:
             witness.failed(attempt, fault)
-            if isinstance(fault, Denied):
+            # Who is not the session's client learns nothing about it.
+            if isinstance(fault, Denied) and due != OF_ANOTHER:
                 self._heed(fault, talker, client_id)
             raise
         witness.answered(attempt, reply)
@@ -200,6 +257,44 @@ class Session:
         # The answer of a service may come with any reply, and says whether it was successful.
         if "successful" not in message or "data" in message:
             self._take(message)
+
+
+async def ask_all(
+    talker: Talker,
+    manners: Manners,
+    name: str,
+    messages: Sequence[Message],
+    dues: Sequence[str],
+    hear: Callable[[Message], None] = lambda _: None,
+) -> list[Message]:
+    """Send messages in one request; returns the reply to each, in their order. Raises `Lost`."""
+    witness, door = manners.witness, talker.door[0]
+    attempts = [
+        Attempt(name, each.get("clientId", ""), each["channel"], door, witness.now(), due=due)
+        for each, due in zip(messages, dues, strict=True)
+    ]
+    for attempt in attempts:
+        witness.begins(attempt)
+    try:
+        found = await talker.ask(messages, limit_s=manners.answer_s, hear=hear)
+        replies = [reply_of(each, found) for each in messages]
+    except Lost as lost:
+        witness.failed(attempts[0], lost)
+        raise
+    for attempt, reply in zip(attempts, replies, strict=True):
+        if reply["successful"]:
+            witness.answered(attempt, reply)
+        else:
+            witness.failed(attempt, Denied(reply))
+    return replies
+
+
+def reply_of(message: Message, found: Sequence[Message]) -> Message:
+    """Return the one reply that has the id and the channel of a message. Raises `Lost`."""
+    own = [each for each in found if each.get("id") == message["id"] and "successful" in each]
+    if len(own) != 1 or own[0]["channel"] != message["channel"]:
+        raise Lost(f"{len(own)} replies to one message")
+    return own[0]
 
 
 def batch_of(reply: Message) -> int | None:

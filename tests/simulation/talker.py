@@ -17,6 +17,7 @@ _UPGRADE = (
     b"GET %s HTTP/1.1\r\nHost: %s:%d\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2ltdWxhdGVkIGNsaWVudA==\r\n%s\r\n"
 )
+_BEARER = b"Authorization: Bearer %s\r\n"
 _COOKIE = re.compile(rb"Set-Cookie: (BAYEUX_BROWSER=[^;]*)")
 _ERROR = re.compile(rb'"error":"([^"]*)"')
 # What no other server does either: it is one of a client's own limits.
@@ -93,6 +94,8 @@ class Talker:
         self._tries: int | None = None
         # Of the browser that the connection belongs to.
         self._cookies: list[bytes] = []
+        # The token that each request shows; the empty text without one.
+        self.token = ""
         self._reader: _Reader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._asking = asyncio.Lock()
@@ -140,7 +143,7 @@ class Talker:
         self, method: str, path: str, token: str, body: Message | None, *, limit_s: float
     ) -> tuple[int, Message]:
         """Send a request with a token; returns the status and the answer. Raises `Lost`."""
-        headers = f"Authorization: Bearer {token}\r\n".encode()
+        headers = _BEARER % token.encode()
         sent = b"" if body is None else orjson.dumps(body)
         try:
             async with asyncio.timeout(limit_s), self._asking:
@@ -149,6 +152,9 @@ class Talker:
             self.hang_up()
             raise Lost(type(error).__name__) from error
         return status, orjson.loads(answer or b"{}")
+
+    def _shown(self) -> bytes:
+        return _BEARER % self.token.encode() if self.token else b""
 
     def _ended_before_s(self) -> float:
         """Return for how long the kept connection has been at its end, if it is."""
@@ -165,8 +171,8 @@ class Talker:
     async def _ask_alone(
         self, messages: Sequence[Message], hear: Callable[[Message], None]
     ) -> list[Message]:
-        cookie, body = b"".join(self._cookies), orjson.dumps(messages)
-        status, answer = await self._exchange(b"POST", self._path, cookie, body)
+        headers, body = b"".join(self._cookies) + self._shown(), orjson.dumps(messages)
+        status, answer = await self._exchange(b"POST", self._path, headers, body)
         if status != _OK:
             raise self._lost_by(status, answer)
         found: list[Message] = orjson.loads(answer)
@@ -245,16 +251,23 @@ class SocketTalker(Talker):
         async with self._opening:
             writer = self._writer or await self._open()
         self._hear = hear
-        self._asked += 1
-        [message] = messages
-        message = {"id": f"ask{self._asked}", **message}
-        id = message["id"]
-        self._waiting[id] = answer = asyncio.get_running_loop().create_future()
-        writer.write(_frame(_TEXT, orjson.dumps([message])))
+        asked = [self._numbered(each) for each in messages]
+        loop = asyncio.get_running_loop()
+        answers = {each["id"]: loop.create_future() for each in asked}
+        self._waiting.update(answers)
+        writer.write(_frame(_TEXT, orjson.dumps(asked)))
         try:
-            return [await answer]
+            return [await each for each in answers.values()]
         finally:
-            self._waiting.pop(id, None)
+            for id, answer in answers.items():
+                self._waiting.pop(id, None)
+                if answer.done() and not answer.cancelled():
+                    # If several are lost, nobody waits for the others.
+                    answer.exception()
+
+    def _numbered(self, message: Message) -> Message:
+        self._asked += 1
+        return {"id": f"ask{self._asked}", **message}
 
     async def _open(self) -> asyncio.StreamWriter:
         reader, writer, place = await self._connection()

@@ -43,6 +43,9 @@ class Trade:
     options: Sequence[Message]
     # Whether they subscribe anew now and then.
     turns: bool = True
+    # How often they say nothing of what is behind a message that is due later, although they
+    # acknowledge the batch: it comes again.
+    leaves_open: float = 0.0
 
 
 @dataclass(slots=True)
@@ -60,6 +63,8 @@ class Hand:
     generation: int = 0
     id: str = ""
     letter: str = ""
+    # Whether the worker says nothing of it, and its ack of the batch is not for it.
+    is_open: bool = False
 
 
 class Ledger:
@@ -165,6 +170,8 @@ class Worker:
     async def _connect(self) -> None:
         self._fresh = []
         self._truth.released(self._who, self._handed)
+        if self._is_in_doubt:
+            self._close()
         self._truth.says(self._who, self._handed)
         reply = await self._session.connect(**_verdicts_of(self._handed))
         self._truth.handed(self._who, len(self._fresh))
@@ -177,16 +184,34 @@ class Worker:
 
     async def _work(self) -> None:
         """Do what has come, or decide not to."""
-        verdicts = self._trade.verdicts
-        for hand in self._handed:
+        for place, hand in enumerate(self._handed):
             if not self._plan.is_over:
-                [hand.verdict] = random.choices([*verdicts], [*verdicts.values()])
+                hand.verdict = self._decide()
             if hand.verdict == LATER:
                 # What is behind it, it has done.
                 hand.delay_ms = random.choice(self._trade.delays_ms)
+                if self._trade.leaves_open:
+                    self._divide(self._handed[place + 1 :])
                 break
         if not self._plan.is_over and random.random() < _WORKS:
             await asyncio.sleep(_WORKS_S * random.random())
+
+    def _decide(self) -> str | None:
+        verdicts = self._trade.verdicts
+        [found] = random.choices([*verdicts], [*verdicts.values()])
+        return found
+
+    def _divide(self, behind: Sequence[Hand]) -> None:
+        """Have done some of what is behind a message that is due later, and refuse some."""
+        for hand in behind:
+            hand.is_open = random.random() < self._trade.leaves_open
+            if not hand.is_open and (verdict := self._decide()) != LATER:
+                hand.verdict = verdict
+
+    def _close(self) -> None:
+        """Say something of each message, because it is unknown what the server knows."""
+        for hand in self._handed:
+            hand.is_open = False
 
     async def _be_unreliable(self) -> None:
         chance = random.random()
@@ -238,7 +263,8 @@ def _verdicts_of(hands: Sequence[Hand]) -> Message:
     found = [_verdict(each) for each in hands if each.verdict is not None]
     if any(each.verdict == LATER for each in hands):
         # An ack alone would not be for what is behind that one.
-        found += [{"seq": each.seq, "state": "OK"} for each in hands if each.verdict is None]
+        done = [each for each in hands if each.verdict is None and not each.is_open]
+        found += [{"seq": each.seq, "state": "OK"} for each in done]
     return {"delivery": {"verdicts": found}} if found else {}
 
 

@@ -54,6 +54,8 @@ class World:
         self.failures: list[tuple[float, str, dict[str, Any]]] = []
         self._ended: list[Running] = []
         self._clocks: dict[str, Clocks] = {}
+        # Whether wall clocks show the true time until somebody sets one.
+        self.has_right_walls = False
         self._locks: dict[int, Running] = {}
         # Locks that processes share.
         self.locked: dict[int, Thing] = {}
@@ -112,6 +114,8 @@ class World:
         """Return the clocks of a machine."""
         if (clocks := self._clocks.get(machine)) is None:
             clocks = self._clocks[machine] = Clocks(self.random)
+            if self.has_right_walls:
+                clocks.set_right()
         return clocks
 
     def add(self, process: Running) -> None:

@@ -55,6 +55,11 @@ _NOT_ALL = "resource.cluster.notAvailable"
 _FREEZES = frozenset(("freeze_server", "freeze_server_for_long"))
 # How long a server may take until it has handled what waited while it was frozen.
 _THAWS_S = 2.0
+# What who shows a token is told if it is no good, and what makes good ones bad.
+_OF_LOGINS = frozenset(("handshake_denied", "login_denied"))
+_OF_CLOCKS = frozenset(("set_clock",))
+# How far wall clocks may be from the true time, if several faults set them.
+_MOST_SET_S = 20_000.0
 _SUPERSEDED = "connect_superseded"
 _LOST = "lost: "
 _NOT_THERE = f"{_LOST}ConnectionRefusedError"
@@ -105,6 +110,9 @@ class _Life:
     server: Process | None
     heard_at: float
     ended_at: float = inf
+    # When its login ends, and since when the server knows that.
+    login_ends_at: float = inf
+    logged_in_at: float = 0.0
     # When its client first said that a message could not be used, after which it may get none.
     refused_at: float = inf
 
@@ -131,7 +139,7 @@ class Answers:
     def begins(self, attempt: Attempt) -> None:
         """Note that a client is about to ask for something."""
         self.attempts += not attempt.channel.startswith("/meta/")
-        if attempt.channel == HANDSHAKE and attempt.name:
+        if attempt.channel == HANDSHAKE and attempt.name and not attempt.due:
             self._claims[attempt.name].append(attempt.asked_at)
         life = self._lives.get(attempt.client_id)
         if life is not None and attempt.channel == DISCONNECT:
@@ -150,6 +158,9 @@ class Answers:
             self._lives[id] = _Life(attempt.name, now, self._home_of(id), now)
         elif attempt.client_id in self._lives:
             self._lives[attempt.client_id].heard_at = now
+        life = self._lives.get(reply.get("clientId", attempt.client_id))
+        if life is not None and attempt.login_ends_at < inf:
+            life.login_ends_at, life.logged_in_at = attempt.login_ends_at, now
 
     def failed(self, attempt: Attempt, fault: Lost | Denied) -> None:
         """Note that it was refused, or that there was no answer."""
@@ -177,6 +188,8 @@ class Answers:
         excuses.judges("answer", self._successes)
         for failure in self._failures:
             excuses.judges("answer")
+            if failure.attempt.due:
+                excuses.judges(f"limit {failure.attempt.due}")
             if not self._may_be(failure, excuses):
                 attempt = failure.attempt
                 who = attempt.name or attempt.client_id or "somebody"
@@ -186,15 +199,15 @@ class Answers:
                 )
 
     def _may_be(self, failure: _Failure, excuses: Excuses) -> bool:
-        code, text = failure.code, failure.said.rpartition(":")[2]
-        if failure.attempt.due:
-            excuses.judges(f"limit {failure.attempt.due}")
-        if text in _OF_CLIENTS or (text and text == failure.attempt.due):
+        attempt, code, text = failure.attempt, failure.code, failure.said.rpartition(":")[2]
+        if text in _OF_CLIENTS or (text and text == attempt.due):
             return True
-        if failure.said == _TAKEN and failure.attempt.due in _OF_NUMBERS:
+        if failure.said == _TAKEN and attempt.due in _OF_NUMBERS:
             # What counts may have ended with a server, and its client hears of it later.
-            since = failure.attempt.asked_at - _HEARS_S
+            since = attempt.asked_at - _HEARS_S
             return excuses.excuse("limit", since, failure.at, harmless=_KEEP_NUMBERS)
+        if text in _OF_LOGINS and attempt.login_ends_at < inf:
+            return self._may_be_no_login(failure, excuses)
         if self._is_of_one_frozen_shard(failure, excuses):
             return False
         if code == "402":
@@ -204,13 +217,24 @@ class Answers:
             excuses.count(f"answer {code or 'lost'}", "a standby")
             return True
         if code == "503":
-            return _is_of_trouble("answer 503", failure, excuses, harmless=HARMLESS)
+            # A login that is refused takes its time, and a server that leaves does not wait for it.
+            is_slow = attempt.channel == HANDSHAKE and attempt.due
+            harmless = () if is_slow else HARMLESS
+            return _is_of_trouble("answer 503", failure, excuses, harmless=harmless)
         if text == _SUPERSEDED:
             # Its client has given it up, and asked once more.
             return _is_of_trouble("answer 409", failure, excuses, harmless=HARMLESS)
         if failure.said.startswith(_LOST) and not code:
             return _is_of_trouble("answer lost", failure, excuses, harmless=_KEEP_CONNECTIONS)
         return False
+
+    def _may_be_no_login(self, failure: _Failure, excuses: Excuses) -> bool:
+        """Return whether the token that was shown may have ended before it was looked at."""
+        attempt, what = failure.attempt, "answer 403"
+        if attempt.login_ends_at < failure.at:
+            excuses.count(what, "its token has ended")
+            return True
+        return excuses.excuse(what, attempt.asked_at, failure.at, only=_OF_CLOCKS)
 
     def _is_of_one_frozen_shard(self, failure: _Failure, excuses: Excuses) -> bool:
         """Return whether a subscribe was refused because another shard was frozen.
@@ -233,7 +257,7 @@ class Answers:
         if life is None:
             return False
         what = "answer 402"
-        if any(life.since < claim for claim in self._claims[life.name]):
+        if any(life.since < claim < failure.at for claim in self._claims[life.name]):
             excuses.count(what, "another client has its name")
         elif life.ended_at < failure.at:
             excuses.count(what, "its client has ended it")
@@ -243,15 +267,29 @@ class Answers:
             excuses.count(what, "its client was silent")
         elif not life.name and life.refused_at < failure.at:
             excuses.count(what, "its client has refused a message")
+        elif _has_logged_out(what, life, failure, excuses):
+            return True
         elif life.name:
-            # It is stored.
-            return excuses.excuse(what, life.since, life.since + _STORED_S, harmless=HARMLESS)
+            # It is stored, and so is its login.
+            return any(
+                excuses.excuse(what, at, at + _STORED_S, harmless=HARMLESS)
+                for at in (life.since, life.logged_in_at)
+            )
         elif excuses.met(_STOPS, _WITHOUT_STORE, life.since, failure.at):
             excuses.count(what, "a server that stopped without its store")
         else:
             ends = KILLS if self.has_shards else None
             return excuses.excuse(what, life.since, failure.at, harmless=HARMLESS, only=ends)
         return True
+
+
+def _has_logged_out(what: str, life: _Life, failure: _Failure, excuses: Excuses) -> bool:
+    """Return whether the session's login has ended by the clock of its server, and that counts."""
+    if life.login_ends_at < failure.at:
+        excuses.count(what, "its login has ended")
+        return True
+    ends_soon = life.login_ends_at < failure.at + _MOST_SET_S
+    return ends_soon and excuses.excuse(what, life.since, failure.at, only=_OF_CLOCKS)
 
 
 def _is_of_trouble(

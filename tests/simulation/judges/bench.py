@@ -6,12 +6,14 @@ from math import inf
 
 from tests.simulation.books import Books
 from tests.simulation.judges.answers import Answers
+from tests.simulation.judges.batches import Batches
 from tests.simulation.judges.counts import Counts, Served, pages_of
 from tests.simulation.judges.deliveries import Deliveries
 from tests.simulation.judges.excuses import Excuses
 from tests.simulation.judges.facts import Facts
 from tests.simulation.judges.layouts import Layouts
 from tests.simulation.judges.leases import Leases
+from tests.simulation.judges.logins import Logins
 from tests.simulation.judges.logs import Complaints
 from tests.simulation.judges.names import Names
 from tests.simulation.judges.operations import Operations
@@ -49,6 +51,8 @@ class Bench:
         self.refusals = Refusals(facts)
         self.operations = Operations(facts)
         self.answers.was_ended = self.operations.has_ended
+        self.logins = Logins(facts)
+        self.batches = Batches(facts)
         self.complaints = Complaints()
         # If an earlier release has left the store.
         self.layouts: Layouts | None = None
@@ -122,7 +126,9 @@ class Bench:
             *self.deliveries.violations(published, named, excuses),
             *self.refusals.violations(published, excuses, have_one_clock=have_one_clock),
             *self.operations.violations(published, excuses, have_one_clock=have_one_clock),
+            *self.batches.violations(published, excuses, have_one_clock=have_one_clock),
             *(self.layouts.violations(excuses) if self.layouts is not None else ()),
+            *self.logins.violations(excuses),
             *Counts(pages_of(servers), served, excuses).violations(self.now(), count=count),
         ]
 

@@ -38,8 +38,12 @@ _ABANDON: Final = _APART | frozenset(
         *("freeze_importer", "restart_and_kill", "restart_in_vain", "restart_that_hangs"),
     )
 )
+# Those by which a server stands still.
+_FREEZES: Final = frozenset(
+    ("freeze_server", "freeze_server_in_call", "freeze_server_for_long", "suspend_server")
+)
 # Which faults excuse which errors, by how these or their forms begin. Nothing excuses others, a
-# traceback or a critical record.
+# traceback or a critical record, but that the time of a login was over.
 _EXCUSED_BY: Final[Mapping[str, AbstractSet[str]]] = {
     "the store is unavailable": _APART | _LOSE | _FILL | _ABANDON,
     "too few replicas confirm messages": _APART | _LOSE | _FILL,
@@ -58,6 +62,8 @@ _EXCUSED_BY: Final[Mapping[str, AbstractSet[str]]] = {
     "the store cannot be opened": _LOSE | _FILL,
     "a link of another process is refused: it belongs to another deployment": {DIVISION},
     "the link to shard": {DIVISION},
+    # Logins that stand still with their server are over their time.
+    "a handshake could not be handled": _FREEZES,
 }
 
 
@@ -93,7 +99,9 @@ class Complaints(logging.Handler):
         if not error and record.levelno < logging.ERROR:
             return
         said = record.getMessage().partition("\n")[0]
-        is_excusable = not error and record.levelno < logging.CRITICAL
+        # A login that took too long is no fault of the code.
+        is_fault = error and not isinstance(error, TimeoutError)
+        is_excusable = not is_fault and record.levelno < logging.CRITICAL
         self.found.append(
             Complaint(
                 process.world.now, process.name, said, repr(error), str(record.msg), is_excusable

@@ -29,7 +29,7 @@ _OVERFLOW, _OF_ENTRIES = "resource.overflow.queue.", "resource.overflow.queue.en
 # Something that is wrong: since when and until when a fault may excuse it, and what it is.
 _Finding = tuple[float, float, str]
 # Faults through which a receiver keeps its session and its server.
-_KEEP_CLOCKS = HARMLESS | {
+KEEP_CLOCKS = HARMLESS | {
     *("cut_connection", "lose_connection", "lose_direction", "hold_connection"),
     *("part_from_clients", "slow_network"),
 }
@@ -70,7 +70,9 @@ class _Receiver:
 
 
 class Refusals(Ledger):
-    """Collects what receivers say of messages, and what comes again."""
+    """Collects what receivers of one channel say of messages, and what comes again."""
+
+    _name, _channel = "refusals", CHANNEL
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -156,8 +158,8 @@ class Refusals(Ledger):
         if not self._receivers:
             return []
         dead = {(each.receiver, each.key) for each in self._facts.letters()}
-        kept = self._facts.kept(CHANNEL)
-        found = [f"refusals: {key} is still in a store" for key in sorted(kept)]
+        kept = self._facts.kept(self._channel)
+        found = [f"{self._name}: {key} is still in a store" for key in sorted(kept)]
         for name, its, key, publish in self._due_ends(published):
             case = its.cases.get(key, _Case())
             has_end = None in case.said or (name, key) in dead
@@ -165,14 +167,15 @@ class Refusals(Ledger):
             if not has_end and publish.lifetime_s < inf:
                 self._facts.mark("a lifetime has ended")
             elif not has_end:
-                found.append(f"refusals: {key}, accepted as {publish.id}, has no end at {name}")
+                found.append(f"{self._name}: {key}, accepted as {publish.id}, has no end at {name}")
         return found
 
     def _due_ends(
         self, published: Mapping[str, Publish]
     ) -> Iterator[tuple[str, _Receiver, str, Publish]]:
         for key, publish in published.items():
-            if publish.channel != CHANNEL or not publish.id or self._facts.may_be_gone(publish):
+            is_gone = not publish.id or self._facts.may_be_gone(publish)
+            if publish.channel != self._channel or is_gone:
                 continue
             if publish.is_durable:
                 for name, its in self._receivers.items():
@@ -196,9 +199,9 @@ class Refusals(Ledger):
             *self._misjudged(
                 # What is over does not come again.
                 [found for key, found in self._ahead if published[key].lifetime_s == inf],
-                *(excuses, "message that is ahead of its turn", _KEEP_CLOCKS),
+                *(excuses, "message that is ahead of its turn", KEEP_CLOCKS),
             ),
-            *self._misjudged(self._early, excuses, "retry that is early", _KEEP_CLOCKS),
+            *self._misjudged(self._early, excuses, "retry that is early", KEEP_CLOCKS),
             *self._misjudged(self._late, excuses, "retry that is late", frozenset({"set_clock"})),
             *self._wrong_letters(excuses),
             *self._unburied(published, excuses),
@@ -215,14 +218,14 @@ class Refusals(Ledger):
     ) -> Iterator[str]:
         for since, until, said in found:
             if not excuses.excuse(what, since, until, harmless=harmless):
-                yield f"refusals: {said} at {until:.3f}"
+                yield f"{self._name}: {said} at {until:.3f}"
 
     def _wrong_letters(self, excuses: Excuses) -> Iterator[str]:
         """Say which letters nobody has caused, and which are there twice."""
         seen: set[tuple[str, str]] = set()
         for letter in self._facts.letters():
             its = self._receivers.get(letter.receiver)
-            if letter.channel != CHANNEL or its is None:
+            if letter.channel != self._channel or its is None:
                 continue
             excuses.judges("dead letter")
             case = its.cases.get(letter.key, _Case())
@@ -241,10 +244,10 @@ class Refusals(Ledger):
                 )
             lost = self._facts.may_have_lost(first, self._facts.now())
             if not is_right and not lost:
-                yield f"refusals: {letter.key} is dead for {letter.receiver}: {letter.code}"
+                yield f"{self._name}: {letter.key} is dead for {letter.receiver}: {letter.code}"
             place = letter.receiver, letter.key
             if place in seen and not lost:
-                yield f"refusals: {letter.key} is dead for {letter.receiver} twice"
+                yield f"{self._name}: {letter.key} is dead for {letter.receiver} twice"
             seen.add(place)
 
     def _unburied(self, published: Mapping[str, Publish], excuses: Excuses) -> Iterator[str]:
@@ -258,15 +261,15 @@ class Refusals(Ledger):
                     continue
                 is_lost = not again and (name, key) not in dead
                 if is_lost and not case.may_leave_nothing(at, published[key], excuses):
-                    yield f"refusals: {name} has refused {key} at {at:.3f}, and it is not dead"
+                    yield f"{self._name}: {name} has refused {key} at {at:.3f}, and it is not dead"
                 if again and (name, key) in dead and len(case.refused) == 1:
-                    yield f"refusals: {name} got {key} at {again[0]:.3f}, which is dead"
+                    yield f"{self._name}: {name} got {key} at {again[0]:.3f}, which is dead"
 
     def _returned(self, excuses: Excuses) -> Iterator[str]:
         """Say what came again although its receiver had done with it."""
         for name, key, case in self._all_cases():
             for again in case.returns(excuses, "settled message"):
-                yield f"refusals: {name} got {key} at {again:.3f}, which it had settled"
+                yield f"{self._name}: {name} got {key} at {again:.3f}, which it had settled"
 
     def _outlived(self, published: Mapping[str, Publish], excuses: Excuses) -> Iterator[str]:
         """Say what was handed out for the first time after the end of its lifetime."""
@@ -281,7 +284,8 @@ class Refusals(Ledger):
             if first > over_at and not excuses.excuse(
                 "lifetime", over_at, first, harmless=HARMLESS
             ):
-                yield f"refusals: {name} got {key} at {first:.3f}, which was over at {over_at:.3f}"
+                late = f"at {first:.3f}, which was over at {over_at:.3f}"
+                yield f"{self._name}: {name} got {key} {late}"
 
     def _all_cases(self) -> Iterator[tuple[str, str, _Case]]:
         for name, its in self._receivers.items():

@@ -30,8 +30,9 @@ class Scene:
         self.answers.answered(self.asks(HANDSHAKE), {"clientId": "7"})
         self.now = 12.0
 
-    def asks(self, channel: str = CONNECT, door: str = "first") -> Attempt:
-        attempt = Attempt(self.name, "" if channel == HANDSHAKE else "7", channel, door, self.now)
+    def asks(self, channel: str = CONNECT, door: str = "first", **given: Any) -> Attempt:
+        id = "" if channel == HANDSHAKE else "7"
+        attempt = Attempt(self.name, id, channel, door, self.now, **given)
         self.answers.begins(attempt)
         return attempt
 
@@ -113,8 +114,46 @@ def test_a_session_with_a_name_outlives_its_server() -> None:
 
 def test_a_session_that_another_client_has_claimed_is_over() -> None:
     scene = Scene("joe/1")
+    scene.now = 11.0
     scene.asks(HANDSHAKE)
+    scene.now = 12.0
     assert scene.hears(GONE) == []
+
+
+def test_a_session_that_another_client_claims_later_or_in_vain_was_not_over() -> None:
+    scene = Scene("joe/1")
+    scene.asks(HANDSHAKE, due="session_name_denied")
+    assert len(scene.hears(GONE)) == 1
+    scene.now = 13.0
+    scene.asks(HANDSHAKE)
+    assert len(scene.answers.violations(scene.excuses)) == 1
+
+
+@pytest.mark.parametrize(("ends_at", "is_over"), [(11.9, True), (12.1, False)])
+def test_a_session_is_over_when_its_login_has_ended(ends_at: float, is_over: bool) -> None:
+    scene = Scene("joe/1")
+    scene.answers.answered(scene.asks(SUBSCRIBE, login_ends_at=ends_at), {})
+    assert (scene.hears(GONE) == []) is is_over
+
+
+@pytest.mark.parametrize(("fault", "is_excused"), [("kill_server", False), ("set_clock", True)])
+def test_a_good_token_is_refused_only_while_a_clock_is_wrong(fault: str, is_excused: bool) -> None:
+    scene = Scene()
+    scene.excuses.add(fault, 11.0, 2.0)
+    denied = Denied({"error": "403::handshake_denied"})
+    scene.answers.failed(scene.asks(HANDSHAKE, login_ends_at=20.0), denied)
+    assert (scene.answers.violations(scene.excuses) == []) is is_excused
+
+
+@pytest.mark.parametrize(("due", "is_excused"), [("", False), ("handshake_denied", True)])
+def test_a_login_that_is_refused_may_take_longer_than_its_server_stays(
+    due: str, is_excused: bool
+) -> None:
+    scene = Scene()
+    scene.excuses.add("restart", 11.0, 1.0)
+    busy = Denied({"error": "503::server_busy"})
+    scene.answers.failed(scene.asks(HANDSHAKE, due=due), busy)
+    assert (scene.answers.violations(scene.excuses) == []) is is_excused
 
 
 def test_a_session_is_over_behind_a_long_silence() -> None:
