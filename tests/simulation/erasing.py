@@ -131,6 +131,8 @@ class Erasures:
         """Note that the subscription was erased."""
         periods = self._periods[follower]
         if not periods or periods[-1].ended_at < inf:
+            if periods and self._was_meanwhile(periods[-1]):
+                return
             self._wrong.append(f"topics: {follower} lost what it had not subscribed to")
         else:
             periods[-1].ended_at = self._oracle.now()

@@ -24,7 +24,7 @@ _APART: Final = _CUT_POWER | frozenset(
 )
 # Those of them that do not keep a server from raising its lease for long.
 _BRIEF: Final = frozenset(
-    ("cut_connection", "slow_network", "slow_server", "move_slot", "hold_reading", "lose_machine")
+    ("cut_connection", "slow_server", "move_slot", "hold_reading", "lose_machine")
 )
 # Those through which a store loses changes, or its replicas; and those that leave it no room.
 _LOSE: Final = LOSE_TAILS | {"cut_off_replica", "slow_replica", "move_slot"}

@@ -284,6 +284,21 @@ def test_a_follower_gets_nothing_behind_an_erasure_and_loses_one_subscription() 
     ]
 
 
+def test_a_subscription_made_while_the_topic_was_erased_may_end_behind_the_event() -> None:
+    scene = Erasing()
+    scene.judge.heard("joe", "m")
+    erasure = scene.judge.erases(CHANNEL, is_forced=False)
+    scene.judge.ended("joe")
+    scene.judge.asks("joe")
+    scene.now = 4.0
+    scene.judge.subscribed("joe")
+    scene.judge.answered(erasure, is_done=True)
+    # The event of that erasure, and then of another one.
+    scene.judge.ended("joe")
+    scene.judge.ended("joe")
+    assert "joe lost what it had not subscribed to" not in scene.wrong(told=None)
+
+
 def test_the_home_of_a_topic_knows_its_subscriptions() -> None:
     scene = Erasing()
     scene.judge.heard("joe", "m")
