@@ -84,8 +84,8 @@ class Refusals(Ledger):
         # What exceeds a limit (S10), and how often it was reached.
         self._exceeded: list[str] = []
         self._reached = 0
-        # By what is due first.
-        self._ahead: list[tuple[str, _Finding]] = []
+        # By what is due first, and when that came.
+        self._ahead: list[tuple[str, float, _Finding]] = []
 
     # What happens
 
@@ -110,7 +110,7 @@ class Refusals(Ledger):
         elif its.waits_for and hand.key not in its.cases:
             key, first = next(iter(its.waits_for.items()))
             what = f"{worker} got {hand.key} ahead of {key}, which it wants later"
-            self._ahead.append((key, (first.said_at, now, what)))
+            self._ahead.append((key, its.cases[key].taken[0], (first.said_at, now, what)))
         its.cases[hand.key].taken.append(now)
 
     def handed(self, worker: str, count: int) -> None:
@@ -197,8 +197,7 @@ class Refusals(Ledger):
             *self.unfinished(published),
             *self._exceeded,
             *self._misjudged(
-                # What is over does not come again.
-                [found for key, found in self._ahead if published[key].lifetime_s == inf],
+                self._ahead_of(published),
                 *(excuses, "message that is ahead of its turn", KEEP_CLOCKS),
             ),
             *self._misjudged(self._early, excuses, "retry that is early", KEEP_CLOCKS),
@@ -208,6 +207,15 @@ class Refusals(Ledger):
             *self._returned(excuses),
             *(self._outlived(published, excuses) if have_one_clock else ()),
         ]
+
+    def _ahead_of(self, published: Mapping[str, Publish]) -> list[_Finding]:
+        found = []
+        for key, taken_at, (said_at, at, what) in self._ahead:
+            publish = published[key]
+            # What is over does not come again, nor what a server had that has ended since it came.
+            if publish.lifetime_s == inf:
+                found.append((said_at if publish.is_durable else taken_at, at, what))
+        return found
 
     def _misjudged(
         self,

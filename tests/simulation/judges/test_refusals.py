@@ -158,6 +158,18 @@ def test_nothing_new_comes_ahead_of_what_is_due_later() -> None:
     assert len(scene.wrong()) == 1
 
 
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_what_a_killed_server_took_with_it_is_not_waited_for(*, is_durable: bool) -> None:
+    scene = Scene(is_durable=is_durable)
+    scene.published["n"] = Publish("p", 2, CHANNEL, 9.0, is_durable=False)
+    scene.excuses.add("kill_server", 15.0, 1.0)
+    scene.now = 40.0
+    scene.says(LATER, delay_ms=100)
+    scene.gets(40.1, "n")
+    found = [each for each in scene.wrong() if "ahead" in each]
+    assert len(found) == is_durable
+
+
 def test_what_was_settled_comes_again_only_if_its_server_was_killed() -> None:
     scene = Scene()
     scene.says(None)
