@@ -361,6 +361,8 @@ def fill_disk(stage: Stage, duration_s: float) -> None:
     """Let the store accept no changes, because it cannot write them to its disk."""
     primary = stage.store().primary
     primary.is_disk_full = True
+    # Until they hear of it, servers hand out what the store does not take note of.
+    stage.oracle.cut_off += [(place.process, stage.world.now) for place in stage.places]
     stage.world.later(duration_s, partial(setattr, primary, "is_disk_full", False))
 
 
