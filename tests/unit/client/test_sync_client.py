@@ -24,6 +24,7 @@ def test_callbacks_that_nobody_would_await_are_refused(callback: SyncCallback) -
     for use in (client.subscribe, client.listen, client.respond):
         with pytest.raises(TypeError, match="is a coroutine function"):
             use("/a", callback)
+    client._loop.close()
 
 
 def test_it_takes_the_options_of_the_other_client_alone() -> None:
