@@ -231,7 +231,6 @@ async def _begin(
     run = begin_journal(
         *(parts.writer, _books(bayeux.state), storage.store, settings, stack, clock)
     )
-    await administration.replays.resume()
     websockets = WebSocketFrontEnd(endpoint)
     watch = storage.watch(parts.directory, stack)
 
@@ -265,6 +264,8 @@ async def _begin(
     if parts.forwarding is not None:
         await parts.forwarding.share(listeners[MAIN], MAIN, websockets, endpoint, stack)
     _adopt(succession, listeners, stack)
+    # Not before this process serves: the former one may go on, and knows nothing of this one's.
+    administration.replays.resume_soon()
     return RunningServer(
         *(settings, url, bayeux, storage, ticker, run, administration.replays),
         *(parts.heads, websockets, listeners[MAIN], Leaving(endpoint, websockets, listeners)),
