@@ -15,6 +15,9 @@ from holdfast.store.reply_errors import ScriptFailed
 from holdfast.store.script import Script
 from holdfast.store.write_right import Opening, WriteRight
 
+# Compiled code takes no other link.
+pytestmark = pytest.mark.interpreted
+
 RAISED = "seed-1.nonce000 7"
 OPENED = [b"seed-2.nonce001", b"1", b"0", b"", b"", b"deployment", b"00"]
 
