@@ -2,14 +2,17 @@
 
 import shutil
 from collections.abc import Iterator
+from datetime import datetime, tzinfo
 from pathlib import Path
 from random import Random
+from typing import Self
 
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
 from holdfast.cli import pipeline as commands
+from holdfast.cli import pipeline_upkeep
 from holdfast.cli.main import program
 from holdfast.pipeline import delta, digests, upkeep
 from holdfast.pipeline.failures import PipelineFailed
@@ -23,6 +26,16 @@ from tests.unit.pipeline.events import START_US
 from tests.unit.pipeline.stories import acked, the_story
 
 NOW_MS = START_US // 1000 + 10 * 86_400_000
+
+
+class Then(datetime):
+    """A clock that stands still: a day must not end between two answers."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return cls.fromtimestamp(NOW_MS / 1000, tz)
+
+
 QUESTIONS = (
     ("audit",),
     ("verify",),
@@ -72,6 +85,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def lake(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     monkeypatch.setattr(commands, "now_ms", lambda: NOW_MS)
+    monkeypatch.setattr(pipeline_upkeep, "datetime", Then)
     return Lake(shutil.copytree(made, tmp_path / "lake"))
 
 
