@@ -190,16 +190,7 @@ class Requester:
         """Ask until the plan is over, and listen for ever."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._ask_all())
-            group.create_task(self._listen())
-
-    async def _listen(self) -> None:
-        while True:
-            try:
-                if not self._session.client_id:
-                    await self._begin()
-                await self._session.connect()
-            except (Lost, Denied):
-                await asyncio.sleep(_PAUSE_S * random.random())
+            group.create_task(self._session.listen(_PAUSE_S, self._begin))
 
     async def _begin(self) -> None:
         reply = await self._session.begin(request=self._ret)

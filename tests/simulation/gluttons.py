@@ -88,16 +88,7 @@ class Glutton:
         """Ask for too much until the plan is over."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._ask_all())
-            group.create_task(self._listen())
-
-    async def _listen(self) -> None:
-        while True:
-            try:
-                if not self._session.client_id:
-                    await self._session.begin()
-                await self._session.connect()
-            except (Lost, Denied):
-                await asyncio.sleep(_PAUSE_S * random.random())
+            group.create_task(self._session.listen(_PAUSE_S))
 
     async def _ask_all(self) -> None:
         while not self._plan.is_over:

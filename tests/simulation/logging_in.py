@@ -150,17 +150,11 @@ class Outsider:
         """Try until the plan is over, and listen for ever."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._try_all())
-            group.create_task(self._listen())
+            group.create_task(self._session.listen(_PAUSE_S, self._begin))
 
-    async def _listen(self) -> None:
-        while True:
-            try:
-                if not self._session.client_id:
-                    await self._session.begin()
-                    await self._session.send(SUBSCRIBE, subscription=SQUARE)
-                await self._session.connect()
-            except (Lost, Denied):
-                await asyncio.sleep(_PAUSE_S * random.random())
+    async def _begin(self) -> None:
+        await self._session.begin()
+        await self._session.send(SUBSCRIBE, subscription=SQUARE)
 
     async def _try_all(self) -> None:
         tries = (

@@ -3,8 +3,9 @@
 By long-polling it has one connection for connects and one for all else; over a WebSocket only one.
 """
 
+import asyncio
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -173,6 +174,23 @@ class Session:
             if not (due or reply["successful"]):
                 self._heed(Denied(reply), talker, client_id)
         return found
+
+    async def listen(
+        self, pause_s: float, begin: Callable[[], Awaitable[object]] | None = None
+    ) -> None:
+        """Connect for ever, and begin anew when the session is over.
+
+        Args:
+            pause_s: For how long at most it waits after a failure.
+            begin: Begins the session; by default with nothing else.
+        """
+        while True:
+            try:
+                if not self.client_id:
+                    await (begin or self.begin)()
+                await self.connect()
+            except (Lost, Denied):
+                await asyncio.sleep(pause_s * random.random())
 
     async def connect(self, *, shows: Pass | None = None, **ext: Any) -> Message:
         """Connect once; returns the reply, whose events the next connect acknowledges."""
