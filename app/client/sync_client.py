@@ -237,8 +237,8 @@ def _in_thread(callback: SyncCallback) -> Callable[[Message], Coroutine[Any, Any
     if iscoroutinefunction(callback):
         name = getattr(callback, "__qualname__", repr(callback))
         raise TypeError(
-            f"{name} is a coroutine function, which nobody would await: use a plain function here, "
-            "or Client in place of SyncClient"
+            f"{name} is a coroutine function, and SyncClient does not await it: use a plain "
+            "function, or Client instead of SyncClient"
         )
 
     async def call_back(message: Message) -> object:

@@ -123,9 +123,8 @@ class Storage:
         # If another process goes on unless this one starts, everything must be readable.
         self._faults = Faults(CannotStart if is_successor else None)
         self._given: Sequence[Given] = ()
-        # Whether this process goes on with everything that the one before it had in memory.
-        self.goes_on = False
-        # Up to where that one had shown the logs of other shards; None without such a process.
+        # Up to where the process before this one had shown the logs of other shards; None if it has
+        # left nothing.
         self.shown: Mapping[int, str] | None = None
         self._embedded = embedded
         # Raises must not wait behind anything else.
@@ -159,6 +158,11 @@ class Storage:
         self._keep_lease()
         await self._read_given()
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether this process goes on with everything that the one before it had in memory."""
+        return self.shown is not None
+
     async def _read_given(self) -> None:
         """Read what the process before this one gave."""
         try:
@@ -167,7 +171,6 @@ class Storage:
             self._faults.note("what it had in memory", error)
         for each in self._given:
             if each.kind is GivenKind.SERVER:
-                self.goes_on = True
                 # An earlier release does not say it.
                 self.shown = {int(shard): at for shard, at in each.fields.get("shown", {}).items()}
                 self.stamps.go_on_after(each.fields["newest"])
