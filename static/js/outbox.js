@@ -26,7 +26,8 @@ export class Outbox extends EventTarget {
     #listeners;
     // The subject of this page: undefined before the handshake, null without a login.
     #subject;
-    #isSending = false;
+    // What waits for its reply.
+    #sent;
     #isClosed = false;
     #failures = 0;
     #timer;
@@ -100,12 +101,14 @@ export class Outbox extends EventTarget {
             this.#shelf.changeOwn((entry) => ({...entry, subject}));
         }
         this.#subject = subject;
+        // cometd.js drops what waits in a session that ends, silently.
+        this.#sent = undefined;
     }
 
     /** Whether to publish: not between sessions, or cometd.js would keep it for another subject. */
     get #mayPublish() {
         const isAway = this.#cometd.isDisconnected() || this.#cometd.getStatus() === "handshaking";
-        return !this.#isSending && !this.#isClosed && !isAway;
+        return !this.#sent && !this.#isClosed && !isAway;
     }
 
     #send() {
@@ -116,26 +119,27 @@ export class Outbox extends EventTarget {
         if (next === undefined) {
             return;
         }
-        this.#isSending = true;
-        const {name, channel, data, props} = next;
+        this.#sent = next;
+        const {channel, data, props} = next;
         try {
-            this.#cometd.publish(channel, data, props, (reply) => this.#answered(name, reply));
+            this.#cometd.publish(channel, data, props, (reply) => this.#answered(next, reply));
         } catch (error) {
             // For example, the channel does not exist.
-            this.#answered(name, {channel, successful: false, error: `400::${error.message}`});
+            this.#answered(next, {channel, successful: false, error: `400::${error.message}`});
         }
     }
 
-    #answered(name, reply) {
+    #answered(entry, reply) {
         if (this.#isClosed) {
             return;
         }
-        this.#isSending = false;
+        const isLatest = this.#sent === entry;
+        this.#sent = isLatest ? undefined : this.#sent;
         if (reply.successful || isRefusal(reply)) {
             this.#failures = 0;
-            this.#shelf.settle(name, reply);
+            this.#shelf.settle(entry.name, reply);
             this.#send();
-        } else {
+        } else if (isLatest) {
             this.#sendLater();
         }
     }

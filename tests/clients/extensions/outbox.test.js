@@ -67,6 +67,44 @@ test("what is published while the connection is broken leaves when it is back", 
     assert.equal(client.count("/orders"), 2);
 });
 
+/** The server has forgotten the session; cometd.js handshakes again. */
+async function beForgotten(client) {
+    const unknown = {successful: false, error: "402::session_unknown", advice: {reconnect: "handshake"}};
+    await client.answer("/meta/connect", unknown);
+    await client.handshake();
+    await client.batch(1);
+}
+
+test("what nobody answered leaves again in the next session, once at a time", async () => {
+    const {client, outbox} = await publisher();
+    const answered = outbox.publish("/orders", 1);
+    outbox.publish("/orders", 2);
+    const first = client.sent("/orders");
+    await beForgotten(client);
+    assert.equal(client.count("/orders"), 2);
+    assert.equal(client.sent("/orders").ext.delivery.key, first.ext.delivery.key);
+    first.envelope.onFailure({}, first.envelope.messages, {reason: "broken"});
+    await client.batch(2);
+    assert.equal(client.count("/orders"), 2, "the earlier request frees nothing");
+    await client.answer("/orders");
+    assert.equal((await answered).successful, true);
+    assert.equal(client.sent("/orders").data, 2);
+    outbox.close();
+});
+
+test("a late reply of the session before counts", async () => {
+    const {client, outbox} = await publisher();
+    const answered = outbox.publish("/orders", 1);
+    const {id, envelope} = client.sent("/orders");
+    await beForgotten(client);
+    envelope.onSuccess([{channel: "/orders", id, successful: true}]);
+    assert.equal((await answered).successful, true);
+    assert.equal(outbox.entries.length, 0);
+    await client.answer("/orders");
+    outbox.publish("/orders", 2);
+    assert.equal(client.sent("/orders").data, 2);
+});
+
 test("what is published before the handshake waits for it", async () => {
     const client = new Client();
     const outbox = new Outbox(client.cometd, {storage: new FakeStorage()});
