@@ -9,7 +9,7 @@ from holdfast.cluster.shards import Homes, ShardMap, Shards, first_map, homes_of
 from holdfast.delivery.basics.steps import ARRIVALS
 from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.queues.receivers import NOBODY
-from holdfast.delivery.shared_queues.work_queues import PREFIX as WORK
+from holdfast.delivery.shared_queues.work import PREFIX as WORK
 from holdfast.store.deployment import UNDIVIDED, Division
 
 _SHARED: Final = "/0"

@@ -16,7 +16,7 @@ from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.session_record import RecordUnreadable
-from holdfast.delivery.shared_queues.work import is_work, make_work
+from holdfast.delivery.shared_queues.work import PREFIX, is_work, make_work
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.store.trail_records import pack_trail, unpack_trail, unpack_trail_rows
 
@@ -89,17 +89,20 @@ def replayed(message: Message, generation: int) -> Message:
     return copy
 
 
-def message_of(letter: DeadLetter) -> Message:
-    """Return the message of a dead letter, for another delivery."""
-    message = unpack_message(letter.message, message_head(letter) + letter.wire)
+def message_of(letter: DeadLetter, receiver: str) -> Message:
+    """Return the message of a dead letter, for another delivery to this session or queue."""
+    message = unpack_message(letter.message, message_head(letter, receiver) + letter.wire)
     message.is_durable = letter.is_durable
     message.generation = letter.generation + 1
     return message
 
 
-def message_head(letter: DeadLetter) -> bytes:
-    """Return the first line of the record of a dead letter's message."""
+def message_head(letter: DeadLetter, receiver: str) -> bytes:
+    """Return the first line of the record of a dead letter's message for this receiver."""
     message = Message(b"", id=letter.message, channel=letter.channel, sender=letter.publisher)
+    if receiver.startswith(PREFIX):
+        # Receivers that refused it before may get it again.
+        make_work(message)
     message.priority = letter.priority
     message.properties = letter.properties
     return pack_message(message)  # ends with the line break

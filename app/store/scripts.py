@@ -414,7 +414,7 @@ def replay_take(keys: RedisKeys, job: str, takes: Iterable[Take]) -> ScriptCall:
     args: list[Word] = [job]
     for letter, receiver, is_durable in takes:
         args += (letter.id, letter.message, records.pack_generation(letter.generation + 1))
-        args += (_head_or_all(letter, job), receiver)
+        args += (_head_or_all(letter, job, receiver), receiver)
         if is_durable:
             args.append(positions.of(keys.receivers(letter.message)))
             args.append(positions.of(keys.marks(receiver)))
@@ -423,9 +423,9 @@ def replay_take(keys: RedisKeys, job: str, takes: Iterable[Take]) -> ScriptCall:
     return ScriptCall(REPLAY_TAKE, positions.keys, args)
 
 
-def _head_or_all(letter: DeadLetter, job: str) -> bytes:
+def _head_or_all(letter: DeadLetter, job: str, receiver: str) -> bytes:
     """Return what the script cannot copy from the letter's record: the whole of a new message."""
-    head = records.message_head(letter)
+    head = records.message_head(letter, receiver)
     return head + letter.wire if str(letter.message) == job else head
 
 

@@ -19,8 +19,7 @@ from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.shared_queues.places import WaitingPlaces
-from holdfast.delivery.shared_queues.work import is_work
-from holdfast.delivery.shared_queues.work_queues import PREFIX
+from holdfast.delivery.shared_queues.work import PREFIX, is_work
 
 Item = TypeVar("Item")
 

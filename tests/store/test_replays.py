@@ -7,9 +7,11 @@ import pytest
 
 from holdfast.delivery.letters.dead import LetterState
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.shared_queues.work import is_work
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.reader import Reader
+from holdfast.store.records import unpack_message
 from holdfast.store.replays import control
 from holdfast.store.replays import run as replay_run
 from holdfast.store.replays.control import JobNotRunning, Replays
@@ -53,6 +55,9 @@ async def test_a_letter_of_a_work_queue_returns_to_it(scene: Scene) -> None:
     job = await jobs.start(ALL, FAST, "operator")
     await until(lambda: len(hall.delivered) == 1)
     assert at.queue("work:/jobs/a/0") == {1: "g1"}
+    # Also behind a restart, a receiver that refuses it leaves it to others.
+    [record] = at.server.ask("HVALS", KEYS.bodies)
+    assert is_work(unpack_message(BASE + 1, record)) and is_work(hall.messages[0])
     hall.is_acking = True
     assert await ended(job) is JobState.DONE
     assert (job.total, job.sent, job.acked, job.skipped) == (1, 1, 1, {})

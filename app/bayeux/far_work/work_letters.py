@@ -103,14 +103,17 @@ def attempts_in(row: Row | None) -> FormerAttempts | None:
     )
 
 
-def rows_of_refusals(message: Message) -> list[list[str]]:
+def rows_of_refusals(message: Message) -> list[Row]:
     """Return who has refused the message."""
-    return [[each.key, each.code.text, each.text] for each in refusals_of(message)]
+    return [[each.key, each.code.text, each.text, each.is_final] for each in refusals_of(message)]
 
 
 def refusals_in(rows: Iterable[Row]) -> list[WorkRefusal]:
-    """Undo `rows_of_refusals`."""
-    return [WorkRefusal(key, find(code) or UPDATE_ERROR, text) for key, code, text in rows]
+    """Undo `rows_of_refusals`. Older processes did not say whether a refusal is final."""
+    return [
+        WorkRefusal(key, find(code) or UPDATE_ERROR, text, *is_final)
+        for key, code, text, *is_final in rows
+    ]
 
 
 # Lending

@@ -5,7 +5,7 @@ from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.delivery.basics.channels import REPLIES
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.queues.receivers import NOBODY
-from holdfast.delivery.shared_queues.work_queues import PREFIX as WORK
+from holdfast.delivery.shared_queues.work import PREFIX as WORK
 
 
 def shard_of(subject: str, number: int, homes: HomesPort) -> int | None:

@@ -11,8 +11,8 @@ from holdfast.delivery.basics.notices import DEAD_LETTER, Notices
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.hub import Hub
-from holdfast.delivery.shared_queues.work import make_work
-from holdfast.delivery.shared_queues.work_queues import PREFIX, WorkQueues
+from holdfast.delivery.shared_queues.work import PREFIX
+from holdfast.delivery.shared_queues.work_queues import WorkQueues
 
 # The maximum age of the list of unnamed sessions, if sessions were added since.
 _FRESH_S = 1.0
@@ -64,9 +64,6 @@ class Replaying:
         """Queue the message of a dead letter. For a durable session, the store has it already."""
         session = self._find(key)
         if session is not None:
-            if session.has_shared_queue:
-                # Receivers that refused it before may get it again.
-                make_work(message)
             self._hub.replay(session, message, letter)
         else:
             self._dead_letter(key, message, letter)

@@ -177,9 +177,12 @@ class Failures(Generic[R]):
     def _give_up(self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry) -> None:
         """Requeue an entry that its receiver will not get, or dead-letter it."""
         message, code = entry.message, failure.code
-        if is_work(message) and code.listed is not error_codes.DEAD_MESSAGE:
-            # Other receivers may accept this work.
-            self._waiting_places.requeue_refused(receiver, entry, code, failure.text)
+        if is_work(message):
+            # Other receivers may accept this work, unless the client asked for the letter.
+            is_final = code.listed is error_codes.DEAD_MESSAGE
+            self._waiting_places.requeue_refused(
+                receiver, entry, code, failure.text, is_final=is_final
+            )
         elif (
             code.family == "communication"
             and reaction.rest is ForRest.DEAD

@@ -13,6 +13,7 @@ from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.settling.delivery_parts import DeliveryParts
 from holdfast.delivery.settling.undelivered import Undelivered
+from holdfast.delivery.shared_queues.work import is_work
 
 R = TypeVar("R", bound=Receiver)
 
@@ -99,9 +100,22 @@ class HandOvers(Generic[R]):
         exhausted, limit = self._look_over(queue, queue.room(limit))
         if exhausted:
             queue.remove_entries(exhausted)
-            self._undelivered.dead_letter(receiver, exhausted, error_codes.UPDATE_ERROR, _EXHAUSTED)
+            self._give_up(receiver, exhausted)
             self._waiting_places.assign_to(receiver)
         return limit
+
+    def _give_up(self, receiver: R, exhausted: list[Entry]) -> None:
+        others = []
+        for entry in exhausted:
+            if is_work(entry.message):
+                # The attempts of all receivers count.
+                self._waiting_places.requeue_refused(
+                    receiver, entry, error_codes.UPDATE_ERROR, _EXHAUSTED, is_final=True
+                )
+            else:
+                others.append(entry)
+        if others:
+            self._undelivered.dead_letter(receiver, others, error_codes.UPDATE_ERROR, _EXHAUSTED)
 
     def _look_over(self, queue: CallbackQueue, limit: int) -> tuple[list[Entry], int]:
         """Return the entries without attempts left, and how many others may go together."""

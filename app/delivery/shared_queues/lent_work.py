@@ -74,11 +74,11 @@ class LentWork(Generic[R]):
 
     Args:
         find: Returns the receiver that owns the queue of a channel, if there is one.
-        dispute: Checks later whether all receivers have refused some work of a queue.
+        dispute: Looks at refused work of a queue: it may have to die.
     """
 
     def __init__(
-        self, hub: Hub[R], find: Callable[[str], R | None], dispute: Callable[[R], None]
+        self, hub: Hub[R], find: Callable[[str], R | None], dispute: Callable[[R, Message], None]
     ) -> None:
         self._hub = hub
         self._ledger = hub.ledger
@@ -153,7 +153,7 @@ class LentWork(Generic[R]):
         if message.is_durable:
             self._ledger.marked(source, (Entry(message),))
         if refusals_of(message):
-            self._dispute(source)
+            self._dispute(source, message)
         self._hub.settling.watch_expiry(source)
         self._hub.make_ready(source)
 
@@ -168,7 +168,7 @@ class LentWork(Generic[R]):
             message = joined_in(source, message, former)
         if more := _new(refusals, message):
             make_work(message, [*refusals_of(message), *more])
-            self._dispute(source)
+            self._dispute(source, message)
         self._hub.make_ready(source)
 
     def _waiting(self, channel: str, id: int) -> Message | None:
@@ -181,4 +181,4 @@ class LentWork(Generic[R]):
 def _new(refusals: Sequence[WorkRefusal], message: Message) -> list[WorkRefusal]:
     """Return the refusals by receivers that have not refused the message before."""
     known = {each.key for each in refusals_of(message)}
-    return [each for each in refusals if each.key not in known]
+    return [each for each in refusals if each.is_final or each.key not in known]

@@ -9,7 +9,8 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.shared_queues.shared_queues import SharedQueues
 from holdfast.delivery.shared_queues.subjects import Subjects
-from holdfast.delivery.shared_queues.work_queues import PREFIX, WorkQueues
+from holdfast.delivery.shared_queues.work import PREFIX
+from holdfast.delivery.shared_queues.work_queues import WorkQueues
 
 R = TypeVar("R", bound=Receiver)
 
@@ -63,9 +64,11 @@ class WaitingPlaces(Generic[R]):
         """Requeue new work of a session that is not live or no longer subscribes."""
         self.work.requeue_new(receiver)
 
-    def requeue_refused(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:
-        """Requeue work that a receiver refused, for the other receivers."""
-        self.work.requeue_refused(receiver, entry, code, text)
+    def requeue_refused(
+        self, receiver: R, entry: Entry, code: ErrorCode, text: str, *, is_final: bool
+    ) -> None:
+        """Requeue work that a receiver refused, for the other receivers, or as a dead letter."""
+        self.work.requeue_refused(receiver, entry, code, text, is_final=is_final)
 
     def requeue(self, receiver: R, entry: Entry) -> None:
         """Requeue an addressed message, which has left the receiver's queue."""

@@ -258,8 +258,12 @@ class SharedQueues(ABC, Generic[R]):
         if erased:
             receiver.queue.remove_messages(erased)
             self._settling.discard(receiver, erased, Reason.ERASED)
+        self._entered(receiver, [has[each.id] for each in taken if not is_erased(each)])
         self._expire_in_time(receiver)
         self._hub.make_ready(receiver)
+
+    def _entered(self, receiver: R, messages: Sequence[Message]) -> None:
+        """Take note that requeued messages are in the queue."""
 
     def _enter(self, message: Message, source: str, new: Sequence[R], old: Sequence[R]) -> Move:
         """Add the message to new queues. Returns the move.

@@ -1,11 +1,17 @@
 """Messages of work queues: which receivers refused each, and which shard has it."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.messages.message import Message, MessageRecord
+from holdfast.delivery.queues.receivers import Receiver
+
+# Names of work queues are this prefix and the channel. No subject begins with it.
+PREFIX: Final = "work:"
+# A message with this many refusals becomes a dead letter, even if other receivers would accept it.
+MOST_REFUSALS: Final = 10
 
 
 class WorkRefusal(NamedTuple):
@@ -15,6 +21,8 @@ class WorkRefusal(NamedTuple):
     key: str
     code: ErrorCode
     text: str
+    # Whether no other receiver is to get the message.
+    is_final: bool = False
 
 
 class _Work(MessageRecord):
@@ -35,6 +43,23 @@ def refusals_of(message: Message) -> Sequence[WorkRefusal]:
     """Return the refusals of the message, oldest first."""
     work = record_of(message.records, _Work)
     return () if work is None else work.refusals
+
+
+def is_given_up(message: Message) -> bool:
+    """Whether the last refusal is final: the message becomes a dead letter of its queue."""
+    refusals = refusals_of(message)
+    return bool(refusals) and refusals[-1].is_final
+
+
+def is_refused_by(message: Message, takers: Sequence[Receiver]) -> bool:
+    """Whether all live receivers refused the message, or enough of them to blame the message."""
+    refusals = refusals_of(message)
+    if not refusals:
+        return False
+    if len(refusals) >= MOST_REFUSALS:
+        return True
+    refusers = {each.key for each in refusals}
+    return all(each.key in refusers for each in takers)
 
 
 def make_work(message: Message, refusals: Sequence[WorkRefusal] = ()) -> None:

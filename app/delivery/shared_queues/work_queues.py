@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.delivery.basics.channels import Channels, lookups
 from holdfast.delivery.basics.error_codes import ErrorCode
@@ -31,8 +31,11 @@ from holdfast.delivery.shared_queues.shared_queues import (
     SharedQueues,
 )
 from holdfast.delivery.shared_queues.work import (
+    PREFIX,
     WorkRefusal,
     borrowed_of,
+    is_given_up,
+    is_refused_by,
     is_work,
     make_work,
     refusals_of,
@@ -43,12 +46,6 @@ if TYPE_CHECKING:
     from holdfast.delivery.shared_queues.lent_work import FarWork
 
 R = TypeVar("R", bound=Receiver)
-
-# Names of these queues are this prefix and the channel. No subject begins with it.
-PREFIX: Final = "work:"
-
-# A message with this many refusals becomes a dead letter, even if other receivers would accept it.
-MOST_REFUSALS: Final = 10
 
 # A receiver with its rank.
 _Ranked = tuple[int, int, int, R]
@@ -263,7 +260,7 @@ class WorkQueues(SharedQueues[R]):
         for message in messages:
             if not ranked:
                 break
-            if _is_refused(message, takers):
+            if is_refused_by(message, takers):
                 refused.append(message)
                 continue
             taker = _choose(ranked, message)
@@ -306,12 +303,18 @@ class WorkQueues(SharedQueues[R]):
             last = refusals_of(message)[-1]
             self._settling.dead_letter(source, [Entry(message)], last.code, last.text)
 
-    def requeue_refused(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:
-        """Requeue a refused entry, which has left the receiver's queue, for the other receivers."""
+    def requeue_refused(
+        self, receiver: R, entry: Entry, code: ErrorCode, text: str, *, is_final: bool
+    ) -> None:
+        """Requeue a refused entry, which has left the receiver's queue, for the other receivers.
+
+        A final refusal lets it die in its queue: a replay returns it there, for all.
+        """
         (message,) = self._for_others(receiver, [entry])
-        make_work(message, (*refusals_of(message), WorkRefusal(receiver.key, code, text)))
+        refusal = WorkRefusal(receiver.key, code, text, is_final)
+        make_work(message, (*refusals_of(message), refusal))
         name = PREFIX + message.channel
-        if borrowed_of(message) is None:
+        if borrowed_of(message) is None and not is_final:
             self._disputed[name] = None
         self._requeue(name, receiver.key, [message])
 
@@ -347,9 +350,17 @@ class WorkQueues(SharedQueues[R]):
             entries = [each for each in entries if not self._is_taker(receiver, each.message)]
         self._requeue_work(receiver, entries)
 
-    def dispute(self, source: R) -> None:
-        """Check later whether all receivers have refused some work of the queue."""
-        self._disputed[source.subject] = None
+    def dispute(self, source: R, message: Message) -> None:
+        """Give up refused work of the queue, or check later whether all receivers refused it."""
+        if is_given_up(message):
+            self._give_up(source, [message])
+        else:
+            self._disputed[source.subject] = None
+
+    def _entered(self, receiver: R, messages: Sequence[Message]) -> None:
+        given_up = [each for each in messages if is_given_up(each)]
+        if given_up:
+            self._give_up(receiver, given_up)
 
     def look_at_disputed(self) -> None:
         """Check disputed messages: all remaining receivers may have refused them."""
@@ -437,14 +448,3 @@ def _choose(ranked: list[_Ranked[R]], message: Message) -> R | None:
         if each[3].queue.lacks_room(1) is None:
             heappush(ranked, each)
     return chosen
-
-
-def _is_refused(message: Message, takers: Sequence[R]) -> bool:
-    """Whether all live receivers refused the message, or enough of them to blame the message."""
-    refusals = refusals_of(message)
-    if not refusals:
-        return False
-    if len(refusals) >= MOST_REFUSALS:
-        return True
-    refusers = {each.key for each in refusals}
-    return all(each.key in refusers for each in takers)

@@ -177,7 +177,7 @@ class Run:
                 continue
             if take.is_durable:
                 self._store.marked(take.receiver, (take.letter.message,))
-            message = message_of(take.letter)
+            message = message_of(take.letter, take.receiver)
             message.is_durable = take.is_durable
             self._receivers.deliver(take.receiver, message, int(take.letter.id))
             self._out.add(Sent(take.receiver, message.id))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.delivery.basics.node import NS_PER_MS, Node
-from holdfast.delivery.shared_queues.work_queues import PREFIX
+from holdfast.delivery.shared_queues.work import PREFIX
 from holdfast.store.journal_frames import UnreadFrames
 from holdfast.units import clock_time, counted
 from holdfast.web.admin.alert_limits import Alert

@@ -12,7 +12,7 @@ from holdfast.bayeux.state.session_registry import SHARDS
 from holdfast.cluster.shards import Shards as Homes
 from holdfast.delivery.letters.dead import subject_of
 from holdfast.delivery.queues.receivers import NOBODY
-from holdfast.delivery.shared_queues.work_queues import PREFIX
+from holdfast.delivery.shared_queues.work import PREFIX
 from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.joint.asking import SWEEP_S, Answer, Ask, Json, NoAnswer, Shards
 from holdfast.web.joint.hearing import AWAY, heard, refusal

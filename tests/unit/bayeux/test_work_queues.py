@@ -174,14 +174,41 @@ def test_a_message_that_its_only_receiver_refuses_is_dead_lettered_at_once() -> 
     assert waiting(server) == []
 
 
-def test_a_receiver_can_refuse_a_message_for_all_receivers() -> None:
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_a_receiver_can_refuse_a_message_for_all_receivers(is_durable: bool) -> None:
     server = working()
-    ann, joe = worker(server), worker(server)
-    put(server, 1)
+    ann, joe = worker(server, session="ann/1"), worker(server, session="joe/1")
+    put(server, 1, 2, persistent=is_durable)
     (job,) = fetch(ann).events
-    fetch(ann, no(job, "user.update.deadMessage"))
-    assert letters(server) == [1]
-    assert fetch(joe).data == []
+    fetch(ann, no(job, "user.update.deadMessage", "the picture is broken"))
+    assert fetch(joe).data == [2]
+    fetch(joe)
+    (letter,) = server.keeper.letters
+    assert letter.receiver == f"client/work:{JOBS}/0"
+    assert "broken" in letter.reason
+    assert [(each.receiver, each.code) for each in letter.attempts] == [
+        ("ann/1", "user.update.deadMessage")
+    ]
+    assert not server.bayeux.state.work.queues()
+    assert not any(server.keeper.queues.values())
+    assert server.balances()
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_the_letter_of_work_without_attempts_left_belongs_to_its_queue(is_durable: bool) -> None:
+    rule = ChannelRule(is_work_queue=True, max_attempts=2)
+    server = server_of(channels={"/jobs/**": rule})
+    put(server, 1, persistent=is_durable)
+    for name in ("ann/1", "joe/1"):
+        dying = worker(server, session=name)
+        assert fetch(dying).data == [1]
+        dying.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+        server.turn()
+    fetch(worker(server, session="eve/1"))
+    (letter,) = server.keeper.letters
+    assert (letter.receiver, letter.attempt_count) == (f"client/work:{JOBS}/0", 2)
+    assert sorted(each.receiver for each in letter.attempts) == ["ann/1", "joe/1"]
+    assert server.balances()
 
 
 def test_a_message_is_dead_lettered_after_ten_refusals() -> None:
@@ -601,7 +628,7 @@ def test_a_dead_letter_of_a_work_queue_returns_to_it_when_replayed() -> None:
     assert replaying.is_durable(letter.key) is True
     server.turn()
     assert not server.bayeux.state.work.queues()
-    again = message_of(letter)
+    again = message_of(letter, letter.key)
     server.keeper.queues.setdefault(letter.key, {})[again.id] = Mark(again.id)
     replaying.deliver(letter.key, again, 1)
     server.turn()

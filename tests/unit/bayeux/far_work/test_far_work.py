@@ -137,12 +137,21 @@ def test_work_returns_when_its_session_ends_or_unsubscribes(world: World) -> Non
     assert balances(world)
 
 
-def test_a_dead_message_is_dead_where_its_session_is(world: World) -> None:
-    bob = taker(world, "bob/1")
-    put(world, 0, 1)
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_a_dead_message_is_dead_in_its_queue_wherever_its_session_is(
+    world: World, is_durable: bool
+) -> None:
+    bob, ann = taker(world, "bob/1"), taker(world, "ann/1")
+    put(world, 0, 1, 2, persistent=is_durable)
     [job] = fetch(world, bob).events
-    fetch(world, bob, no(job, "user.update.deadMessage"))
-    assert codes(world.shards[0].server) == ["user.update.deadMessage"]
+    fetch(world, bob, no(job, "user.update.deadMessage", "broken"))
+    assert fetch(world, ann).data == [2]
+    fetch(world, ann)
+    assert codes(world.shards[0].server) == []
+    [letter] = world.shards[1].server.keeper.letters
+    assert (letter.receiver, letter.code) == (f"client/work:{JOBS}/0", "user.update.deadMessage")
+    assert letter.reason.endswith("broken")
+    assert [each.receiver for each in letter.attempts] == ["bob/1"]
     assert is_done(world)
     assert balances(world)
 
