@@ -107,7 +107,7 @@ class Bayeux:
         hub = self.state.hub
         hub.others, hub.crossings = others, Crossings(others)
         self.state.sessions.number_apart(shard)
-        self.state.go_among()
+        self.state.go_among(homes)
         self.state.guard.on_change = others.tell_hold
         everywhere = RequestsEverywhere(self.state, homes, self.requests)
         self.state.requests.elsewhere = self.requests.everywhere = everywhere

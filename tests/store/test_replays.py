@@ -57,7 +57,8 @@ async def test_a_letter_of_a_work_queue_returns_to_it(scene: Scene) -> None:
     assert at.queue("work:/jobs/a/0") == {1: "g1"}
     # Also behind a restart, a receiver that refuses it leaves it to others.
     [record] = at.server.ask("HVALS", KEYS.bodies)
-    assert is_work(unpack_message(BASE + 1, record)) and is_work(hall.messages[0])
+    assert is_work(unpack_message(BASE + 1, record))
+    assert is_work(hall.messages[0])
     hall.is_acking = True
     assert await ended(job) is JobState.DONE
     assert (job.total, job.sent, job.acked, job.skipped) == (1, 1, 1, {})

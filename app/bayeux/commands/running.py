@@ -63,14 +63,20 @@ class Commands:
     def _of_subject(self, command: Command, who: str) -> str | None:
         sessions = self._state.sessions.of_subject(command.target)
         receiver = self._state.subjects.queue(command.target)
-        if command.name == "subjectQueueNumMsgs":
+        is_known = sessions or receiver is not None
+        if command.name == "subjectQueueNumMsgs" and (is_known or self._is_home_of(command.target)):
             return str(0 if receiver is None else receiver.queue.count)
-        if not sessions and receiver is None:
+        if not is_known:
             return None
         if command.name == "sessions":
             return "\n".join(sorted(session.key for session in sessions))
         interventions.end_all(self._life, sessions, who, self._clock())
         return ""
+
+    def _is_home_of(self, subject: str) -> bool:
+        """Whether no other shard would have the subject."""
+        homes = self._state.homes
+        return homes is None or homes.home_of_subject(subject) is None
 
     def _of_session(self, command: Command, who: str) -> str | None:
         session, now = find(self._state.sessions, command.target), self._clock()

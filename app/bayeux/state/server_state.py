@@ -33,6 +33,7 @@ from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.notices import Notices
 from holdfast.delivery.guard.holds import Guard
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.ports.ledger import Ledger
 from holdfast.delivery.ports.refused_publishes import RefusedPublishes
@@ -83,8 +84,7 @@ class ServerState:
         settling: SettlingPort[Session],
     ) -> None:
         self.log = logging.getLogger("holdfast.bayeux")
-        self.options = options
-        self.client_ids = client_ids
+        self.options, self.client_ids = options, client_ids
         self.run_later = run_later
         # Returns whether divisible work should continue in a later turn.
         self.is_turn_over = is_turn_over
@@ -94,6 +94,8 @@ class ServerState:
         self.phase = Phase.SERVING
         # How many handshakes wait for asynchronous extensions.
         self.handshakes_pending = 0
+        # Knows which shard has what, if there are others.
+        self.homes: HomesPort | None = None
         self.node = node
         # Identifies the store in cursors: another store has another epoch.
         self.epoch = epoch
@@ -241,8 +243,9 @@ class ServerState:
         # A failure of one session must not affect the sessions after it.
         self.log.exception("session %s could not be served", session.key)
 
-    def go_among(self) -> None:
-        """Serve one of several shards: others have histories, too."""
+    def go_among(self, homes: HomesPort) -> None:
+        """Serve one of several shards: others have subjects, and histories, too."""
+        self.homes = homes
         for form in self._cursor_forms:
             form.has_history = self._has_history
 

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 import aiohttp
 import orjson
@@ -109,11 +109,9 @@ class Holder:
 
     Args:
         reading: Returns the request that reads it.
-        is_found: Whether this answer is of a shard that has it.
     """
 
     reading: Callable[[Ask], Ask] | None = None
-    is_found: Callable[[Answer], bool] = lambda _: True
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
         if ask.method == "GET":
@@ -121,21 +119,17 @@ class Holder:
         if self.reading is None:
             return await self._change_in_turn(shards, ask)
         found = await shards.ask_all(self.reading(ask))
-        holders = [each for each in found if self._has(each)]
+        holders = [each for each in found if _has(each)]
         if not holders and any(isinstance(each, NoAnswer) for each in found):
             raise _nowhere(found)
         # A shard that does not have it either says so, and writes the attempt into its audit.
         shard = holders[0].shard if holders else shards.number
         return _alone(await shards.ask(shard, ask))
 
-    def _has(self, each: Answer | NoAnswer) -> bool:
-        return isinstance(each, Answer) and each.status < 300 and self.is_found(each)
-
     def _of(self, found: list[Answer | NoAnswer]) -> Json:
-        fit = [each for each in found if self._has(each)]
-        good = [each for each in found if isinstance(each, Answer) and each.status < 300]
-        for each in (*fit, *good):
-            return _alone(each)
+        for each in found:
+            if _has(each):
+                return _alone(each)
         raise _nowhere(found)
 
     async def _change_in_turn(self, shards: Shards, ask: Ask) -> Json:
@@ -285,6 +279,10 @@ def limit_of(ask: Ask, usual: int) -> int:
     """Return how many items are wanted; the shards have checked it."""
     given = ask.given("limit")
     return usual if given is None else int(given)
+
+
+def _has(each: Answer | NoAnswer) -> TypeGuard[Answer]:
+    return isinstance(each, Answer) and each.status < 300
 
 
 def _nowhere(found: list[Answer | NoAnswer]) -> RequestFailed:

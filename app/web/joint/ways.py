@@ -98,11 +98,6 @@ def _topic(ask: Ask) -> Ask:
     return replace(ask.reading(ask.path), query=(("channel", ask.given("channel") or ""),))
 
 
-def _has_value(answer: Answer) -> bool:
-    """Whether the answer to a command says more than that nothing is there."""
-    return answer.json.get("value") not in ("", "0")
-
-
 def _number_of(id: str) -> int:
     return int(id.rpartition("-")[2])
 
@@ -148,7 +143,7 @@ RULES: Final[Mapping[str, Rule | Same | Exported | Divided]] = {
     "upgrade": All(sums.upgrade),
     "finish_upgrade": All(sums.upgrade, SWEEP_S),
     # Commands name one session, one subject or one topic.
-    "question": Holder(is_found=_has_value),
+    "question": Holder(),
     "command": Holder(),
     # Channels.
     "channels": Paged(by_name("name", sums.channel)),

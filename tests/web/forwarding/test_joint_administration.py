@@ -91,6 +91,25 @@ async def test_a_command_runs_where_its_session_is(both: Workers, ada: Operator)
     assert both.counts == [0, 0]
 
 
+async def test_a_command_reads_the_queue_of_a_subject_wherever_it_is(
+    both: Workers, ada: Operator
+) -> None:
+    ann = both.person(0)
+    await ann.handshake()
+    for subject in (both.subject_of(shard) for shard in (0, 1)):
+        to = {"destinations": [{"name": subject, "forceQueuing": True}], "content": 1}
+        assert (await ann.reply("/service/ptp", data=to))["successful"]
+        command = {"command": f"client/{subject}/?subjectQueueNumMsgs"}
+        home = both.home_of(subject)
+        for found in (
+            await ada.change("POST", "/commands", command),
+            await ada.get("/commands", **command),
+        ):
+            assert (found["value"], found["shard"]) == ("1", home)
+        nobody = {"command": f"client/{subject}x/?subjectQueueNumMsgs"}
+        assert (await ada.change("POST", "/commands", nobody))["value"] == "0"
+
+
 async def test_a_session_that_no_shard_has_is_unknown(ada: Operator) -> None:
     status, found = await ada.ask("GET", "/sessions/nobody/1")
     assert (status, found["error"]["code"]) == (404, "user.notConnected")
