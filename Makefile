@@ -9,6 +9,9 @@ BIN := $(VENV)/bin
 IN_TURN = $(if $(shell command -v flock),flock $(1))
 PIP := $(call IN_TURN,$(VENV)) $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/stamps
+# Up to 0.3, the distribution was called `holdfast`. Removed later, it would take these files with it.
+FORGET_EARLIER_NAME = ! ls -d $(VENV)/lib/python3*/site-packages/holdfast-*.dist-info >/dev/null 2>&1 || \
+    $(PIP) uninstall --yes holdfast
 INSTALLED = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 SOURCES := $(shell find app extensions pipeline static \( -name node_modules -o -name __pycache__ \) -prune \
     -o -type f -print)
@@ -62,6 +65,7 @@ setup: ## make the environment; afterwards .venv/bin/holdfast works
 .PHONY: run
 run: ## serve on 127.0.0.1:8080; more flags by ARGS="--port 9090"
 	@$(AGAIN) --silent --jobs 2 setup-pages $(STAMPS)/packages
+	@$(FORGET_EARLIER_NAME)
 	@if $(AGAIN) --question $(STAMPS)/holdfast >/dev/null 2>&1; then exec $(BIN)/holdfast serve $(ARGS); fi; \
 	echo 'serving the sources, interpreted; make builds holdfast behind the server, for the next start'; \
 	[ -e $(BIN)/holdfast ] || $(PIP) install --no-index --no-deps --no-build-isolation --editable . || exit; \
@@ -242,6 +246,7 @@ $(STAMPS)/pipeline: requirements-pipeline.lock $(STAMPS)/dev
 $(STAMPS)/holdfast: pyproject.toml hatch_build.py hatch_metadata.py $(SOURCES) $(STAMPS)/run | setup-pages
 	@echo 'building holdfast'
 	@rm -rf $(VENV)/wheel
+	@$(FORGET_EARLIER_NAME)
 	@$(BUILD) -t wheel -d $(VENV)/wheel >/dev/null
 	@$(PIP) install --no-index --no-deps --force-reinstall $(VENV)/wheel/*.whl
 	@mkdir -p $(@D) && touch $@

@@ -87,9 +87,11 @@ else:
         try:
             return getattr(import_module("holdfast.interface"), name)
         except ModuleNotFoundError as error:
+            from holdfast.distribution import install_command
+
             raise ImportError(
                 f"holdfast.{name} needs the server, and {error.name} is not installed: "
-                "pip install 'holdfast[server]'"
+                f"{install_command('server')}"
             ) from error
 
     def __dir__() -> list[str]:

@@ -1,7 +1,6 @@
 """The command `holdfast`, also as `python -m holdfast`; it needs the packages of the server."""
 
 import gc
-import shlex
 import sys
 from importlib import import_module
 
@@ -31,9 +30,11 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] == "holdfast":
             raise
+        from holdfast.distribution import install_command
+
         sys.exit(
             f"holdfast: the command needs the server, and {error.name} is not installed: run "
-            f"{shlex.quote(sys.executable)} -m pip install 'holdfast[server]'"
+            f"{install_command('server')}"
         )
 
 

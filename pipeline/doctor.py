@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
+from holdfast.distribution import install_command
 from holdfast.pipeline.class_archive import archive_for, make_archive
-from holdfast.pipeline.failures import INSTALL, PipelineFailed
+from holdfast.pipeline.failures import WHOLE, WITHOUT_SPARK, PipelineFailed
 from holdfast.pipeline.java import Java, NoJava, find_java, look_for_java, no_java
 from holdfast.pipeline.session import Engine, open_session
 
 _ARCHIVE = "archive of classes"
-_PACKAGES = ("pyspark", "duckdb", "pyarrow", "pandas", "redis")
+# What reports, audits and `--engine local` need.
+_PACKAGES = ("deltalake", "duckdb", "pyarrow", "redis")
 # Those that only the pipeline has.
-_OWN = ("pyspark", "duckdb", "pyarrow")
+_OWN = ("deltalake", "duckdb", "pyarrow")
+_OF_SPARK = ("pyspark", "pandas")
 
 
 class Check(NamedTuple):
@@ -27,11 +30,23 @@ class Check(NamedTuple):
 
 def examine() -> Iterator[Check]:
     """Check everything that the pipeline needs, first whether it is installed."""
-    if not any(_package(package).ok for package in _OWN):
-        yield Check("packages", False, f"not installed: {INSTALL}")
+    if not any(_package(package, WITHOUT_SPARK).ok for package in _OWN):
+        text = f"not installed: {install_command(WITHOUT_SPARK)}"
+        yield Check("packages", False, f"{text}; with Spark and Java: {install_command(WHOLE)}")
         return
     for package in _PACKAGES:
-        yield _package(package)
+        yield _package(package, WITHOUT_SPARK)
+    yield from _spark()
+
+
+def _spark() -> Iterator[Check]:
+    """Check what only `--engine spark` needs."""
+    if not _package(_OF_SPARK[0], WHOLE).ok:
+        text = f"not installed, so use --engine local; to install it: {install_command(WHOLE)}"
+        yield Check("Spark", None, text)
+        return
+    for package in _OF_SPARK:
+        yield _package(package, WHOLE)
     yield _shell()
     places = [*look_for_java()]
     used = next((place for place in places if isinstance(place, Java)), None)
@@ -39,7 +54,7 @@ def examine() -> Iterator[Check]:
         yield _java(place, is_used=place is used)
     if used is None:
         yield Check("Java", False, no_java([each for each in places if isinstance(each, NoJava)]))
-    elif _package("pyspark").ok:
+    else:
         yield _archive(used)
 
 
@@ -81,11 +96,11 @@ def prepare() -> Check:
     return _archive(java)
 
 
-def _package(name: str) -> Check:
+def _package(name: str, extra: str) -> Check:
     try:
         return Check(name, True, version(name))
     except PackageNotFoundError:
-        return Check(name, False, f"missing: {INSTALL}")
+        return Check(name, False, f"missing: {install_command(extra)}")
 
 
 def _archive(java: Java) -> Check:

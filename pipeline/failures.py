@@ -1,15 +1,22 @@
 """Failures of the pipeline, with texts that say what to do."""
 
 import re
-import shlex
-import sys
 
-# The pip of this Python, which has Holdfast; the package is in no index.
-INSTALL = f"{shlex.quote(sys.executable)} -m pip install 'holdfast[pipeline]'"
+from holdfast.distribution import install_command
+
+# The extras: all of it, and what suffices without Spark and Java.
+WHOLE, WITHOUT_SPARK = "pipeline", "pipeline-local"
 
 
 class PipelineFailed(Exception):
     """The pipeline cannot work; the text is for users."""
+
+
+class NotInstalled(PipelineFailed):
+    """A package of the pipeline is missing."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(f"the pipeline needs {package}: {install_command(WITHOUT_SPARK)}")
 
 
 class JournalFailed(PipelineFailed):

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from holdfast.pipeline.failures import INSTALL, PipelineFailed
+from holdfast.distribution import install_command
+from holdfast.pipeline.failures import WHOLE, PipelineFailed
 from holdfast.pipeline.places import cache, write_program
 
 OLDEST = 17
@@ -68,7 +69,8 @@ def no_java(seen: Sequence[NoJava]) -> str:
     reasons = "; ".join(f"{place.origin}: {place.reason}" for place in seen)
     return (
         f"Spark needs Java {OLDEST} or newer ({reasons}). Install one (Debian: apt install "
-        f"openjdk-17-jre-headless), or set JAVA_HOME, or install one with pip: {INSTALL}"
+        f"openjdk-17-jre-headless), or set JAVA_HOME, or install one with pip: "
+        f"{install_command(WHOLE)}"
     )
 
 

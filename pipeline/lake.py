@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.pipeline import schemas
 from holdfast.pipeline.digests import ALTERED, altered_files, read_sealed, sealed
-from holdfast.pipeline.failures import INSTALL, PipelineFailed
+from holdfast.pipeline.failures import NotInstalled, PipelineFailed
 from holdfast.pipeline.source.outline import Position
 from holdfast.pipeline.storage.place import (
     Lock,
@@ -362,7 +362,7 @@ class Lake:
         try:
             from holdfast.pipeline.delta import Table
         except ImportError:
-            raise PipelineFailed(f"the pipeline needs deltalake: {INSTALL}") from None
+            raise NotInstalled("deltalake") from None
         opened: dict[str, Table] = self._opened.__dict__
         if table not in opened:
             columns, by = TABLES[table]

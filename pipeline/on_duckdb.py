@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.pipeline.failures import INSTALL, PipelineFailed
+from holdfast.pipeline.failures import NotInstalled
 from holdfast.pipeline.fetching import fetched
 from holdfast.pipeline.lake import TABLES, Lake
 from holdfast.pipeline.reports.tables import Answer, names_in
@@ -197,7 +197,7 @@ def opened(*, is_mixed: bool, memory: int | None = None) -> Iterator[DuckTables]
     try:
         import duckdb
     except ImportError:
-        raise PipelineFailed(f"the pipeline needs DuckDB: {INSTALL}") from None
+        raise NotInstalled("DuckDB") from None
     with (
         temporary_folder() as place,
         duckdb.connect(config={"temp_directory": str(place)}) as base,

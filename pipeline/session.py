@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+from holdfast.distribution import install_command
 from holdfast.pipeline.class_archive import options_for_archive
-from holdfast.pipeline.failures import INSTALL, PipelineFailed, in_short, in_words
+from holdfast.pipeline.failures import WHOLE, PipelineFailed, in_short, in_words
 from holdfast.pipeline.java import find_java
 from holdfast.pipeline.places import log_settings
 from holdfast.pipeline.python import ARROW_POOL, python_for_spark
@@ -244,7 +245,10 @@ def _prepare_python() -> None:
     try:
         import pyspark  # noqa: F401
     except ImportError:
-        raise PipelineFailed(f"the pipeline needs Spark: {INSTALL}") from None
+        raise PipelineFailed(
+            f"Spark is not installed. Tables are made without it with --engine local; to install "
+            f"it: {install_command(WHOLE)}"
+        ) from None
     # Spark warns of future changes in the libraries that it uses.
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
 

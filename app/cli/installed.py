@@ -2,8 +2,9 @@
 
 import platform
 import sys
-from importlib.metadata import version as version_of
 from importlib.util import find_spec
+
+from holdfast.distribution import release
 
 
 def core() -> str:
@@ -16,7 +17,7 @@ def core() -> str:
 def facts() -> dict[str, str]:
     """Return what is installed, and on what it runs."""
     return {
-        "version": version_of("holdfast"),
+        "version": release(),
         "core": core(),
         "python": platform.python_version(),
         "system": f"{sys.platform} {platform.machine()}",

@@ -25,6 +25,7 @@ from holdfast.cli.program import Program, WithManyOptions
 from holdfast.compose import CannotStart, Dismissed, running
 from holdfast.compose.placement import Placement, alone
 from holdfast.compose.succession import NoSuccession
+from holdfast.distribution import name_clash
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.settings.environment import LIST
 from holdfast.store.connection import StoreUnavailable
@@ -68,6 +69,8 @@ def serve(*, config: ConfigFile = None, given: GivenSettings) -> None:
     # It is taken out of the environment, which is read as settings.
     channel = given_channel()
     with telling_failures(channel):
+        if clash := name_clash():
+            raise CannotStart(clash)
         found = read_settings(config, given)
         logs.configure(found.log_level)
         _raise_limit_of_files()

@@ -17,6 +17,7 @@ from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DirectoryTaken, own_directory
 from holdfast.compose.placement import data_of
 from holdfast.compose.workers import allowance, count_of, reason_of, stored_here
+from holdfast.distribution import NAME, name_clash, release
 from holdfast.pipeline.doctor import Check
 from holdfast.settings import Settings
 from holdfast.store.connection import REMEDY, StoreUnavailable
@@ -42,6 +43,7 @@ _COMPILERS = ("cc", "gcc", "clang")
 def check_server(settings: Settings) -> Iterator[Check]:
     """Check everything that the server with these settings needs."""
     yield _python()
+    yield _name()
     yield _core()
     yield _aiohttp()
     yield from _store(settings)
@@ -69,6 +71,11 @@ def _python() -> Check:
     text = f"{platform.python_version()} in {sys.executable}"
     is_new = sys.version_info >= _OLDEST
     return Check("Python", is_new, text if is_new else f"{text}: install 3.11 or newer")
+
+
+def _name() -> Check:
+    clash = name_clash()
+    return Check("package", clash is None, clash or f"{NAME} {release()}")
 
 
 def _core() -> Check:

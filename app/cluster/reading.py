@@ -82,7 +82,7 @@ class LogReader(Generic[A]):
         # The place up to which everybody who needs no store has got everything.
         self.at_once = since if is_behind(since, self.place) else self.place
         self._waiting: deque[Waiting[A]] = deque()
-        # Those of them that are new.
+        # The new ones among them.
         self._new: deque[Waiting[A]] = deque()
         self._is_showing = False
         # Whether the next read is for those alone that need no store, as the last one was, and

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.api import ServerApi
@@ -17,6 +16,7 @@ from holdfast.compose.operations import Operated
 from holdfast.compose.placement import Placement
 from holdfast.compose.storage import Storage
 from holdfast.compose.token_watch import TokenWatch
+from holdfast.distribution import release
 from holdfast.extensions.operators import Operators, RunAnywhere
 from holdfast.settings import Settings
 from holdfast.store.audit import Audit
@@ -91,7 +91,6 @@ def make_administration(
     )
     reader = Reader(storage.primary)
     stack.callback(reader.close)
-    release = version("holdfast")
     letters = Letters(store, reader, time.time_ns)
     audit = Audit(store, reader)
     replays = Replays(
@@ -120,7 +119,7 @@ def make_administration(
         node,
         alerts=alerts,
         clock=clock,
-        version=release,
+        version=release(),
         letters=letters.search.statistics,
     )
     shown = figures if joint is None else joint.figures(figures)
@@ -136,7 +135,7 @@ def make_administration(
         bayeux.life,
         clock,
         audit,
-        version=release,
+        version=release(),
         letter_age_ms=settings.dead_letter_age,
         keeps_journal=settings.journal,
     )

@@ -40,7 +40,7 @@ class DataDirectory:
 
     @property
     def lock_name(self) -> str:
-        """Name the lock, unlike that of any other directory or machine, or after a restart of one.
+        """Name the lock, which no other directory, machine or boot of one has.
 
         A process that sees this name has the proof that the last holder of the lock has ended.
         """

@@ -6,7 +6,6 @@ import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 from holdfast.bayeux.server import Bayeux
@@ -15,6 +14,7 @@ from holdfast.cluster.shards import ShardMap
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.placement import Placement
 from holdfast.compose.succession import Succession
+from holdfast.distribution import release
 from holdfast.supervisor.control import LINK
 from holdfast.web.door_figures import DoorFigures
 from holdfast.web.endpoint import Endpoint
@@ -60,7 +60,7 @@ class Forwarding:
         self.shards = shards
         self._placement, self._clock = placement, clock
         self._listening: socket.socket | None = None
-        self._hello = Hello(placement.number, placement.count, deployment, version("holdfast"))
+        self._hello = Hello(placement.number, placement.count, deployment, release())
         self._server: LinkServer | None = None
         self._far = {shard: FarShard(shard, clock) for shard in placement.others}
         self._giving: Giver | None = None

@@ -127,7 +127,7 @@ class Supervised:
 
     @contextmanager
     def starting(self) -> "Iterator[None]":
-        """End what starts with the supervisor: it may wait for a store that nobody starts again.
+        """End what starts with the supervisor: it may wait for a store that is not started again.
 
         Raises `CannotStart`.
         """

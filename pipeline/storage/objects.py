@@ -15,7 +15,7 @@ from pathlib import Path, PosixPath
 from stat import S_IFREG
 from typing import TYPE_CHECKING, Any
 
-from holdfast.pipeline.failures import INSTALL, PipelineFailed
+from holdfast.pipeline.failures import NotInstalled, PipelineFailed
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
@@ -218,7 +218,7 @@ def _bucket(name: str, endpoint: str | None) -> "S3Store":
     try:
         from obstore.store import S3Store
     except ImportError:
-        raise PipelineFailed(f"the pipeline needs obstore: {INSTALL}") from None
+        raise NotInstalled("obstore") from None
     settings: Any = {} if endpoint is None else {"endpoint": endpoint}
     options: Any = {"allow_http": _is_plain(endpoint)}
     retries: Any = _RETRIES

@@ -208,4 +208,5 @@ def test_a_pipeline_that_nobody_installed_is_one_line(monkeypatch: pytest.Monkey
     [check] = examine()
     assert check.ok is False
     assert check.text.startswith("not installed: ")
-    assert check.text.endswith("'holdfast[pipeline]'")
+    assert "'holdfast-bayeux[pipeline-local] @ file:" in check.text
+    assert "'holdfast-bayeux[pipeline] @ file:" in check.text

@@ -46,7 +46,7 @@ class Packages:
         else:
             shutil.copytree(PACKAGE, made / "holdfast")
             (made / _about(version)).mkdir()
-        about = f"Metadata-Version: 2.1\nName: holdfast\nVersion: {version}\n"
+        about = f"Metadata-Version: 2.1\nName: holdfast-bayeux\nVersion: {version}\n"
         (made / _about(version) / "METADATA").write_text(about)
         link = self._home / f"to-{version}"
         link.symlink_to(made)
@@ -61,7 +61,7 @@ class Packages:
 
 
 def _about(version: str) -> str:
-    return f"holdfast-{version}.dist-info"
+    return f"holdfast_bayeux-{version}.dist-info"
 
 
 class Serving(NamedTuple):

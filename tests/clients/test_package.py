@@ -17,10 +17,10 @@ MANIFEST = json.loads((SCRIPTS / "package.json").read_text("utf-8"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 # Every name that the package exports, used as its declarations say.
 USE = """
-import {DeliveryExtension, Refuse, type DeliveryOptions} from "holdfast-browser/delivery.js";
-import {newKey, Outbox, PublishRefused, type Reply} from "holdfast-browser/outbox.js";
-import {RequestError, RequestExtension, type Asks} from "holdfast-browser/request.js";
-import {keep, recall, storageOf} from "holdfast-browser/storage.js";
+import {DeliveryExtension, Refuse, type DeliveryOptions} from "holdfast-bayeux/delivery.js";
+import {newKey, Outbox, PublishRefused, type Reply} from "holdfast-bayeux/outbox.js";
+import {RequestError, RequestExtension, type Asks} from "holdfast-bayeux/request.js";
+import {keep, recall, storageOf} from "holdfast-bayeux/storage.js";
 
 const options: DeliveryOptions = {session: "joe/1", retries: -1};
 const delivery: DeliveryExtension = new DeliveryExtension(options);
@@ -70,7 +70,7 @@ def project(tarball: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_package_has_the_version_and_licence_of_the_server() -> None:
-    assert MANIFEST["name"] == "holdfast-browser"
+    assert MANIFEST["name"] == "holdfast-bayeux"
     assert MANIFEST["version"] == PROJECT["version"]
     assert MANIFEST["license"] == PROJECT["license"]
     assert (SCRIPTS / "LICENSE").read_text("utf-8") == (ROOT / "LICENSE").read_text("utf-8")

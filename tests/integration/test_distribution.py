@@ -147,8 +147,8 @@ def test_a_wheel_installs_only_the_package_holdfast_and_its_manual_pages(wheel: 
     tops = {name.partition("/")[0] for name in names}
     assert {re.sub(r"-[\d.]+\.", ".", top) for top in tops} == {
         "holdfast",
-        "holdfast.data",  # man pages
-        "holdfast.dist-info",
+        "holdfast_bayeux.data",  # man pages
+        "holdfast_bayeux.dist-info",
     }
     assert len(names) == len({*names})
 

@@ -111,9 +111,9 @@ class Machine:
         venv.create(place, symlinks=True)
         version = place.name.partition("-")[2]
         shutil.copytree(PACKAGE, self.package(version))
-        about = self.package(version).parent / f"holdfast-{version}.dist-info"
+        about = self.package(version).parent / f"holdfast_bayeux-{version}.dist-info"
         about.mkdir()
-        metadata = f"Metadata-Version: 2.1\nName: holdfast\nVersion: {version}\n"
+        metadata = f"Metadata-Version: 2.1\nName: holdfast-bayeux\nVersion: {version}\n"
         (about / "METADATA").write_text(metadata)
         [packages] = place.glob("lib/python*/site-packages")
         (packages / "paths.pth").write_text(f"{about.parent}\n{get_path('purelib')}\n")

@@ -37,7 +37,7 @@ def test_a_build_without_a_compiler_makes_an_interpreted_core_and_says_why(
     assert built.returncode == 0
     assert "the core is not compiled" in built.stderr
     assert "install gcc" in built.stderr
-    [wheel] = tmp_path.glob("holdfast-*-py3-none-any.whl")
+    [wheel] = tmp_path.glob("holdfast_bayeux-*-py3-none-any.whl")
     names = ZipFile(wheel).namelist()
     assert "holdfast/bayeux/exchanges.py" in names
     assert [name for name in names if name.endswith(".data/data/share/man/man1/holdfast-serve.1")]

@@ -43,12 +43,24 @@ def test_the_doctor_without_java_starts_nothing_and_names_a_package(
 def test_the_doctor_names_missing_packages_and_how_to_install_them(
     some_java: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "_PACKAGES", ("pyspark", "no-such-package"))
+    monkeypatch.setattr(doctor, "_PACKAGES", ("duckdb", "no-such-package"))
     said = run("--prepare")
     assert said.exit_code == 1
     # The pip of another Python would install into another environment.
-    install = f"{sys.executable} -m pip install 'holdfast[pipeline]'"
+    install = f"{sys.executable} -m pip install 'holdfast-bayeux[pipeline-local] @ file:"
     assert f"pipeline\tno-such-package\tno\tmissing: {install}" in said.stdout
+
+
+def test_the_doctor_needs_no_spark_where_another_engine_is_enough(
+    no_java: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "_OF_SPARK", ("no-such-package",))
+    said = run()
+    assert said.exit_code == 0, said.stdout
+    [line] = [line for line in said.stdout.splitlines() if line.startswith("pipeline\tSpark")]
+    assert "-\tnot installed, so use --engine local" in line
+    assert "'holdfast-bayeux[pipeline] @ file:" in line
+    assert "Java" not in said.stdout.replace(line, "")
 
 
 def test_an_archive_that_cannot_be_created_is_reported(

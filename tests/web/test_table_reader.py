@@ -58,7 +58,7 @@ async def test_packages_that_are_missing_are_named(tmp_path: Path, package: str)
     lake = store_events(tmp_path, one_run([event("published", 0, 0, copies=0)]))
     code = f"import runpy, sys\nsys.modules[{package!r}] = None\n"
     without = reader(f"{code}runpy.run_module('holdfast.pipeline.trace', run_name='__main__')")
-    assert "pip install 'holdfast[pipeline]'" in await refusal(without, str(lake.root))
+    assert "pip install 'holdfast-bayeux[pipeline-local]" in await refusal(without, str(lake.root))
 
 
 async def test_a_reader_without_output_has_failed() -> None:

@@ -1,4 +1,4 @@
-"""Delayed messages: they wait in a shared queue of their own until they are due.
+"""Delayed messages: they wait in a separate shared queue until they are due.
 
 A delayed message is a record of a publish, a `DelayedPublish`. The queue uses only the time when it
 is due. The record leaves the queue when the publish has been carried out, or is cancelled.

@@ -1,0 +1,82 @@
+"""What this package is called where packages are installed: not `holdfast`, which is another's."""
+
+import json
+import shlex
+import sys
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+NAME = "holdfast-bayeux"
+# Ours until 0.3. On the Python index, it is another project, which has a folder `holdfast`, too.
+EARLIER_NAME = "holdfast"
+# Whether an index has it, so that its name alone installs it.
+PUBLISHED = False
+# What stands for a wheel of which this installation does not know where it is.
+_SOME_WHEEL = "file:///….whl"
+
+
+def release() -> str:
+    """Return the version that is installed."""
+    return version(NAME)
+
+
+def install_command(extra: str) -> str:
+    """Return the command that adds an extra to this installation.
+
+    It names this Python, because the pip of another one would install into another environment.
+    """
+    source = "" if PUBLISHED else f" @ {_origin() or _SOME_WHEEL}"
+    return f"{_pip()} install '{NAME}[{extra}]{source}'"
+
+
+def name_clash() -> str | None:
+    """Say which other distribution has the folder `holdfast` as well, and how to get rid of it.
+
+    Whichever is removed first takes files of the other one with it.
+    """
+    try:
+        found = distribution(EARLIER_NAME)
+    except PackageNotFoundError:
+        return None
+    remedy = f"{_pip()} uninstall --yes {EARLIER_NAME} && {_again()}"
+    if _is_ours(found):
+        return (
+            f"Holdfast {found.version} is still installed here by its earlier name, "
+            f"{EARLIER_NAME}; it is called {NAME} now: {remedy}"
+        )
+    summary = found.metadata.json.get("summary", "no summary")
+    return (
+        f"{EARLIER_NAME} {found.version} is installed here, which is another project's "
+        f"({summary}) and has files of the same names: {remedy}"
+    )
+
+
+def _is_ours(found: Distribution) -> bool:
+    about = found.metadata.json
+    return any("bayeux" in str(about.get(each)).lower() for each in ("summary", "keywords"))
+
+
+def _again() -> str:
+    """The command that puts back the files that have gone; other packages stay as they are."""
+    words = install_command("server").partition(" install ")
+    return f"{words[0]} install --force-reinstall --no-deps {words[2]}"
+
+
+def _pip() -> str:
+    return f"{shlex.quote(sys.executable)} -m pip"
+
+
+def _origin() -> str | None:
+    """The wheel or the folder that pip installed, if it is still there."""
+    try:
+        about = distribution(NAME).read_text("direct_url.json")
+    except PackageNotFoundError:
+        return None
+    if about is None:
+        return None
+    url = str(json.loads(about)["url"])
+    parts = urlsplit(url)
+    is_there = parts.scheme == "file" and Path(url2pathname(parts.path)).exists()
+    return url if is_there else None
