@@ -1,8 +1,10 @@
 // CometD's own Java client while the server restarts. Speaks with the test as js/run.js does.
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.stream.IntStream;
@@ -50,8 +52,9 @@ public class Restarts {
     private static class Person {
         final BayeuxClient client;
         private final BlockingQueue<Integer> inbox = new LinkedBlockingQueue<>();
-        private final BlockingQueue<Message> returns = new LinkedBlockingQueue<>();
-        private boolean isAway = true;
+        private final BlockingQueue<String> returns = new LinkedBlockingQueue<>();
+        // It subscribes by a connection of its own, so the first connect may be answered before.
+        private final Set<String> lacking = new HashSet<>(Set.of("connect", "subscribe"));
 
         Person(String url, String transport, String channel, Map<String, Object> delivery)
             throws Exception {
@@ -60,16 +63,14 @@ public class Restarts {
             client.setOption(BayeuxClient.MAX_BACKOFF_OPTION, 400L);
             client.getChannel(Channel.META_HANDSHAKE).addListener((MessageListener)(c, reply) -> {
                 if (reply.isSuccessful()) {
-                    client.getChannel(channel).subscribe((MessageListener)(any, message) ->
-                        inbox.add(((Number)message.getData()).intValue()));
+                    lose("subscribe");
+                    client.getChannel(channel).subscribe(
+                        (any, message) -> inbox.add(((Number)message.getData()).intValue()),
+                        answer -> note("subscribe", answer));
                 }
             });
-            client.getChannel(Channel.META_CONNECT).addListener((MessageListener)(c, reply) -> {
-                if (reply.isSuccessful() && isAway) {
-                    returns.add(reply);
-                }
-                isAway = !reply.isSuccessful();
-            });
+            client.getChannel(Channel.META_CONNECT).addListener(
+                (MessageListener)(c, reply) -> note("connect", reply));
             if (delivery == null) {
                 client.handshake();
             } else {
@@ -78,6 +79,24 @@ public class Restarts {
                 client.addExtension(new AckExtension());
                 client.handshake(new HashMap<>(Map.of("ext", ext)));
             }
+        }
+
+        private void note(String what, Message reply) {
+            if (reply.isSuccessful()) {
+                gain(what);
+            } else {
+                lose(what);
+            }
+        }
+
+        private synchronized void gain(String what) {
+            if (lacking.remove(what) && lacking.isEmpty()) {
+                returns.add(what);
+            }
+        }
+
+        private synchronized void lose(String what) {
+            lacking.add(what);
         }
 
         void isThere(String who) throws InterruptedException {

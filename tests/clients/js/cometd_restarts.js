@@ -12,16 +12,26 @@ function returning(context, channel, options) {
     });
     const [inbox, returns] = [new Inbox("messages"), new Inbox("returns")];
     let isAway = true;
+    // It subscribes by a connection of its own, so the first connect may be answered before.
+    const lacking = new Set(["connect", "subscribe"]);
+    const gain = (what) => {
+        if (lacking.delete(what) && lacking.size === 0) {
+            returns.put(what);
+        }
+    };
     client.cometd.addListener("/meta/handshake", ({successful}) => {
         if (successful) {
-            client.cometd.subscribe(channel, ({data}) => inbox.put(data));
+            lacking.add("subscribe");
+            const hear = ({data}) => inbox.put(data);
+            client.cometd.subscribe(channel, hear, (reply) => reply.successful && gain("subscribe"));
         }
     });
-    client.cometd.addListener("/meta/connect", (reply) => {
-        if (reply.successful && isAway) {
-            returns.put(reply);
+    client.cometd.addListener("/meta/connect", ({successful}) => {
+        if (successful) {
+            gain("connect");
+        } else {
+            lacking.add("connect");
         }
-        isAway = !reply.successful;
     });
     return {client, inbox, returns};
 }
