@@ -54,13 +54,20 @@ def restart(
         if "failed" in told:
             if as_json:
                 print_json(told, is_line=True)
-            former = ", and the old server goes on" if told.get("serving") else ""
-            complain(f"the restart has failed{former}: {told['failed']}")
+            complain(f"the restart has failed{_outcome(told)}: {told['failed']}")
             raise typer.Exit(Exit.FAILED)
         if not as_json:
             note(_STEPS.get(told["step"]) or told["step"])
     complain("the supervisor ended before the restart did: see its log")
     raise typer.Exit(Exit.FAILED)
+
+
+def _outcome(told: Json) -> str:
+    """Say what serves after a restart that has failed, as far as that is known."""
+    if told.get("another"):
+        became = "serves" if told.get("serving") else "starts"
+        return f", the old server has ended, and another one {became} in its place"
+    return ", and the old server goes on" if told.get("serving") else ""
 
 
 def _told(path: Path, timeout_s: float | None) -> Iterator[Json]:

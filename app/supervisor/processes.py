@@ -7,6 +7,9 @@ from typing import Any
 from holdfast.supervisor.control import Channel, Do, Parcel, Say
 from holdfast.supervisor.system import Signs, System
 
+# The title of a server that hands over its connections, or has done so.
+FORMER = "a former server"
+
 
 class Process:
     """An importer, or a server that it forks."""
@@ -98,6 +101,11 @@ class Process:
     def name(self) -> str:
         """Who it is to the reader of an error."""
         return f"{self.title}{self.shard}"
+
+    @property
+    def has_left(self) -> bool:
+        """Whether another server may serve in its place."""
+        return self.title == FORMER or self.said == Say.LEFT
 
     @property
     def is_forked(self) -> bool:

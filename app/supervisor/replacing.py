@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from holdfast.supervisor.control import Channel, Do, Say
 from holdfast.supervisor.log import log
 from holdfast.supervisor.places import SERVING, Place
-from holdfast.supervisor.processes import Process, close_all
+from holdfast.supervisor.processes import FORMER, Process, close_all
 from holdfast.supervisor.requests import Request
 from holdfast.supervisor.running import Supervisor
 from holdfast.supervisor.state import become_new, resume
@@ -42,9 +42,8 @@ def supervise(words: list[str], left: str, system: System) -> int:
     if left:
         resume(supervisor, left)
     while not supervisor.is_stopping:
-        if supervisor.request is not None:
-            restart(supervisor, supervisor.request)
-            supervisor.request = None
+        if (request := supervisor.take_request()) is not None:
+            restart(supervisor, request)
         elif (code := _refusal(supervisor)) is not None:
             supervisor.stop()
             return code
@@ -65,17 +64,38 @@ def restart(supervisor: Supervisor, request: Request) -> None:
     """Replace the server, and then this program; tell who asked for it how it went."""
     log("info", "a restart begins")
     supervisor.systemd.tell_reloading()
+    olds = {place: each for place in supervisor.places if (each := place.living)}
+    for old in olds.values():
+        old.title = "the old server"
     try:
         _replace(supervisor, request)
     except (Failed, OSError) as error:
         log("error", f"the restart has failed: {error}")
         supervisor.systemd.tell("READY=1", f"STATUS=the restart has failed: {error}")
+        is_another = _start_others(supervisor, olds)
         goes_on = any(place.is_serving or place.is_waiting for place in supervisor.places)
-        request.end(failed=str(error), serving=goes_on)
+        request.end(failed=str(error), serving=goes_on, another=is_another)
     else:
         log("info", "the restart is done")
         request.end(done=True)
         become_new(supervisor)
+    supervisor.is_restarting = False
+
+
+def _start_others(supervisor: Supervisor, olds: Mapping[Place, Process]) -> bool:
+    """Start servers in the places of old ones that have ended; returns whether there are any.
+
+    Who asked for the restart is told after that, so this waits until they serve, within a limit.
+    """
+    for old in olds.values():
+        old.title = "the server"
+    places = [place for place, old in olds.items() if old.code is not None]
+    until = supervisor.system.now() + _LEAVING_S
+    while not all(place.is_serving or place.is_waiting for place in places):
+        if supervisor.is_stopping or supervisor.system.now() > until:
+            break
+        supervisor.turn(supervisor.revive())
+    return bool(places)
 
 
 def _replace(supervisor: Supervisor, request: Request) -> None:
@@ -200,7 +220,7 @@ class _HandOver(_Change):
             for door in self._doors.values():
                 door.close()
         for old in olds.values():
-            old.title = "a former server"
+            old.title = FORMER
             old.tell(do=Do.GO)
         for place, new in self._news.items():
             supervisor.adopt(place, new)
@@ -300,7 +320,9 @@ def _await_back(supervisor: Supervisor, old: Process, *, until: float) -> None:
             _await(supervisor, {old: Say.BACK}, until=until)
     except Failed as error:
         log("error", f"the old server cannot go on: {error}")
-        old.signal(signal.SIGKILL)
+        while old.code is None:
+            old.signal(signal.SIGKILL)
+            supervisor.turn()
     old.is_awaited = False
 
 

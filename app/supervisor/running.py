@@ -48,8 +48,9 @@ class Supervisor:
     stand_in: Process | None = None
     # The directory of the links between several servers.
     links = ""
-    # What somebody has asked for, until it is dealt with.
+    # What somebody has asked for, until it is begun.
     request: Request | None = None
+    is_restarting = False
     is_stopping = False
     has_served = False
     # Whether its settings are known to be good: a server has served, or waited for another one.
@@ -381,16 +382,26 @@ class Supervisor:
             while parcel := commands.receive():
                 try:
                     if request := request_of(parcel, self.system):
-                        self.ask(request)
+                        self._ask(request)
                 finally:
                     parcel.close()
 
-    def ask(self, request: Request) -> None:
+    def _ask(self, request: Request) -> None:
         """Have this done, unless something else is."""
-        if self.request is None:
+        if self.request is None and not self.is_restarting:
             self.request = request
         else:
             request.end(failed="a restart is under way: wait until it has ended")
+
+    def ask_by_signal(self) -> None:
+        """Have a restart done, after one that is under way: that may have read what was before."""
+        self.request = self.request or Request()
+
+    def take_request(self) -> Request | None:
+        """Return what somebody has asked for, to begin it."""
+        request, self.request = self.request, None
+        self.is_restarting = request is not None
+        return request
 
     def _reap(self) -> None:
         for pid, code in self.system.ended():
@@ -409,6 +420,9 @@ class Supervisor:
         self.processes.remove(process)
         self.forget(process.channel)
         process.code = code
+        if code and process.has_left:
+            lost = "clients that it has not handed over connect again"
+            log("error", f"{process.name} has ended ({process.ending}): {lost}")
         for each in [each for each in self.processes if each.importer is process and not each.pid]:
             self._is_over(each, code)
         if any(place.has_settled for place in self.places):
@@ -427,6 +441,6 @@ class Supervisor:
         for number in self.system.signals():
             # Without its terminal, a server ends as other programs do.
             if number == signal.SIGHUP and (self.system.has_terminal() or not self._has_terminal):
-                self.ask(Request())
+                self.ask_by_signal()
             elif number != signal.SIGCHLD:
                 self.is_stopping = True

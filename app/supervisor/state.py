@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from holdfast.supervisor.control import STATE_VERSION, Say
 from holdfast.supervisor.log import log
 from holdfast.supervisor.places import Place
-from holdfast.supervisor.processes import Process
+from holdfast.supervisor.processes import FORMER, Process
 from holdfast.supervisor.running import Supervisor
 
 
@@ -39,6 +39,8 @@ def _run_new_code(supervisor: Supervisor) -> None:
         "has_served": supervisor.has_served,
         # Earlier programs have no servers that wait.
         "waiting": [each.is_waiting for each in places],
+        # By a signal during the restart that ends with this.
+        "asked": supervisor.request is not None,
     }
     descriptors = (*(number for number, _ in processes), *_kept_of(places))
     supervisor.system.become(supervisor.words, left, descriptors)
@@ -54,6 +56,8 @@ def resume(supervisor: Supervisor, text: str) -> None:
     supervisor.has_served, supervisor.has_started = left.get("has_served", True), True
     supervisor.take_limits(left)
     supervisor.links = left["links"]
+    if left.get("asked"):
+        supervisor.ask_by_signal()
     supervisor.places = [Place(number, kept, system) for number, kept in enumerate(left["kept"])]
     for each in _kept_of(supervisor.places):
         system.keep_to_itself(each)
@@ -62,7 +66,7 @@ def resume(supervisor: Supervisor, text: str) -> None:
     supervisor.importer = supervisor.add(Process(system, *importer))
     for handle in servers:
         server = supervisor.add(Process(system, *handle, supervisor.importer))
-        server.title = "a former server"
+        server.title = FORMER
         # Clients wait for it until it says that it is alive.
         server.hurry()
     waiting = left.get("waiting", ())

@@ -49,7 +49,7 @@ BOTH = {
 # Clients wait meanwhile, so a server that freezes is killed. Some steps: each takes 5 s.
 LEAVING = ("told to leave", "given half written", "given complete", "valkey let go")
 OPENING = [each for each in BOTH if each != "ready"]
-ENDED = "the server has ended (signal 9): see the log"
+ENDED = "the old server has ended (signal 9): see the log"
 NEW_ENDED = "the new server has ended (signal 9): see the log"
 # Blows, why the restart failed (None: that depends on what is faster), and what ended.
 Row = tuple[tuple[Blow, ...], str | None, frozenset[str]]

@@ -76,6 +76,17 @@ def test_a_restart_says_why_it_failed_and_who_serves(tmp_path: Path) -> None:
     assert asked == [{"do": "restart", "timeout": 7.5}]
 
 
+@pytest.mark.parametrize(("is_serving", "became"), [(True, "serves"), (False, "starts")])
+def test_a_restart_says_what_serves_once_the_old_server_has_ended(
+    tmp_path: Path, *, is_serving: bool, became: str
+) -> None:
+    ended = {"failed": "a reason", "serving": is_serving, "another": True}
+    with supervisor(tmp_path, [ended]):
+        done = restart(tmp_path)
+    text = f"the old server has ended, and another one {became} in its place"
+    assert done.stderr == f"holdfast: the restart has failed, {text}: a reason\n"
+
+
 def test_a_failure_without_an_old_server_promises_none(tmp_path: Path) -> None:
     with supervisor(tmp_path, [{"failed": "the server is still starting", "serving": False}]):
         done = restart(tmp_path)

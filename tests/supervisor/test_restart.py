@@ -26,6 +26,8 @@ pytestmark = pytest.mark.slow  # each starts several processes
 
 STEPS = [{"step": each} for each in ("starting", "prepared", "left", "ready")]
 DONE = [*STEPS, {"done": True}]
+# Of the answer to a restart that has failed.
+GOES_ON = {"serving": True, "another": False}
 HUGE = pytest.param(10**400, id="huge")
 
 
@@ -79,6 +81,34 @@ def test_a_hangup_is_a_restart_without_an_answer(stage: Stage) -> None:
     assert stage.stop() == 0
 
 
+def test_a_hangup_during_a_restart_is_followed_by_another_restart(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    stage.plan(code="second", ready=0.5)
+    answers = stage.asking(do="restart")
+    assert [next(answers) for _ in range(3)] == STEPS[:3]
+    stage.plan(code="third")
+    for _ in range(3):
+        os.kill(pid, signal.SIGHUP)
+    assert [*answers] == [STEPS[3], {"done": True}]
+    until(lambda: stage.who()["code"] == "third")
+    until(lambda: stage.log().count("the restart is done") == 2)
+    assert stage.stop() == 0
+    assert stage.log().count("a restart begins") == 2
+
+
+def test_a_hangup_during_a_restart_that_fails_is_followed_by_another_restart(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    stage.plan(code="broken", prepared="hang")
+    answers = stage.asking(do="restart", timeout=HANGING_S)
+    assert next(answers) == STEPS[0]
+    until(lambda: "hangs at prepared" in stage.notes())
+    stage.plan(code="repaired")
+    os.kill(pid, signal.SIGHUP)
+    assert "in time" in next(answers)["failed"]
+    until(lambda: stage.who()["code"] == "repaired")
+    assert stage.stop() == 0
+
+
 def test_signals_in_a_row_end_in_one_server(stage: Stage) -> None:
     pid = stage.start_and_wait()
     for _ in range(20):
@@ -126,7 +156,7 @@ def test_the_old_server_goes_on_if_the_new_code_cannot_be_imported(stage: Stage)
     stage.main.write_text("raise SystemExit(5)")
     assert stage.restart() == [
         STEPS[0],
-        {"failed": "the new server has ended (exit code 5): see the log", "serving": True},
+        {"failed": "the new server has ended (exit code 5): see the log", **GOES_ON},
     ]
     assert stage.who() == first
     assert stage.stop() == 0
@@ -143,7 +173,7 @@ def test_the_old_server_goes_on_if_the_supervisor_may_open_no_more_files(stage: 
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, before[1]))
     assert stage.restart() == [
         STEPS[0],
-        {"failed": "[Errno 24] Too many open files", "serving": True},
+        {"failed": "[Errno 24] Too many open files", **GOES_ON},
     ]
     resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
     assert stage.who() == first
@@ -159,7 +189,7 @@ def test_an_old_server_that_does_not_leave_takes_back_and_goes_on(stage: Stage) 
     first = stage.who()
     *steps, end = stage.restart()
     assert steps == STEPS[:2]
-    assert end == {"failed": "the server did not become still in time", "serving": True}
+    assert end == {"failed": "the server did not become still in time", **GOES_ON}
     assert stage.who() == first
 
 
@@ -167,11 +197,11 @@ def test_an_old_server_that_cannot_leave_goes_on_by_itself(stage: Stage) -> None
     stage.plan(leave="refuse")
     stage.start_and_wait()
     first = stage.who()
-    assert stage.restart()[-1] == {"failed": "it is too late", "serving": True}
+    assert stage.restart()[-1] == {"failed": "it is too late", **GOES_ON}
     assert stage.who() == first
     assert "took back" not in stage.notes()
     stage.plan(code="second")
-    assert stage.restart()[-1] == {"failed": "it is too late", "serving": True}
+    assert stage.restart()[-1] == {"failed": "it is too late", **GOES_ON}
     assert stage.stop() == 0
 
 
@@ -185,7 +215,7 @@ def test_a_new_server_that_freezes_while_clients_wait_is_killed(stage: Stage) ->
     stage.plan(code="broken", ready="freeze")
     assert stage.restart()[-1] == {
         "failed": "the new server has ended (signal 9): see the log",
-        "serving": True,
+        **GOES_ON,
     }
     assert "the new server has said nothing for 2 s: it is killed" in stage.log()
     assert stage.who() == first
@@ -216,10 +246,13 @@ def test_an_old_server_that_freezes_while_clients_wait_is_followed_by_another_of
     stage.start_and_wait()
     first = stage.who()["pid"]
     stage.plan(code="broken", ready="exit")
-    assert "failed" in stage.restart()[-1]
+    answers = stage.asking(do="restart")
+    assert [next(answers) for _ in range(2)] == STEPS[:2]
     stage.plan()
-    until(lambda: first not in stage.family())
-    assert "the server has said nothing for 2 s: it is killed" in stage.log()
+    *_, end = answers
+    assert (end["serving"], end["another"]) == (True, True)
+    assert first not in stage.family()
+    assert "the old server has said nothing for 2 s: it is killed" in stage.log()
     assert stage.who()["code"] == "old"
     assert stage.stop() == 0
 
@@ -248,10 +281,14 @@ def test_if_the_old_server_cannot_go_on_either_another_of_its_code_starts(
     stage.start_and_wait()
     first = stage.who()
     stage.plan(code="broken", ready="exit")
-    assert "failed" in stage.restart()[-1]
+    answers = stage.asking(do="restart")
+    assert [next(answers) for _ in range(2)] == STEPS[:2]
     stage.plan()
-    until(lambda: stage.who()["pid"] != first["pid"])
+    *_, end = answers
+    assert "failed" in end
+    assert (end["serving"], end["another"]) == (True, True)
     assert stage.who()["code"] == "old"
+    assert stage.who()["pid"] != first["pid"]
     assert stage.stop() == 0
 
 
@@ -266,10 +303,12 @@ def test_the_death_of_the_old_server_while_the_new_one_loads_ends_the_restart(
     until(lambda: "hangs at prepared" in stage.notes())
     os.kill(first, signal.SIGKILL)
     assert next(answers) == {
-        "failed": "the server has ended (signal 9): see the log",
-        "serving": False,
+        "failed": "the old server has ended (signal 9): see the log",
+        "serving": True,
+        "another": True,
     }
     assert stage.who()["code"] == "first"
+    assert "the server has ended (signal 9): another is started" in stage.log()
     assert stage.stop() == 0
 
 
@@ -408,7 +447,7 @@ def test_a_stop_during_a_restart_stops_the_old_server_in_order(stage: Stage) -> 
     answers = stage.asking(do="restart")
     assert [next(answers) for _ in range(3)] == STEPS[:3]
     stage.process.terminate()
-    assert next(answers) == {"failed": "the supervisor was told to stop", "serving": True}
+    assert next(answers) == {"failed": "the supervisor was told to stop", **GOES_ON}
     assert stage.process.wait(LIMIT_S) == 0
     assert stage.notes()[-2:] == ["took back", "stopped"]
     assert stage.family() == []
@@ -424,6 +463,25 @@ def test_a_former_server_that_freezes_is_killed(stage: Stage) -> None:
     assert first in stage.family()
     until(lambda: first not in stage.family())
     assert "a former server has said nothing for" in stage.log()
+    assert stage.stop() == 0
+
+
+def test_the_end_of_a_former_server_that_still_hands_over_is_logged(stage: Stage) -> None:
+    stage.plan(going_s=60)
+    stage.start_and_wait()
+    first = stage.who()["pid"]
+    stage.plan()
+    assert stage.restart() == DONE
+    os.kill(first, signal.SIGKILL)
+    said = "has ended (signal 9): clients that it has not handed over connect again"
+    until(lambda: f"a former server {said}" in stage.log())
+    stage.plan(ready=0.5)
+    answers = stage.asking(do="restart")
+    second = stage.who()["pid"]
+    assert [next(answers) for _ in range(3)] == STEPS[:3]
+    os.kill(second, signal.SIGKILL)
+    assert [*answers] == [STEPS[3], {"done": True}]
+    assert f"the old server {said}" in stage.log()
     assert stage.stop() == 0
 
 

@@ -218,7 +218,7 @@ def test_all_old_servers_go_on_if_one_new_one_fails(
 
 def test_all_old_servers_go_on_if_one_cannot_leave(stage: Stage) -> None:
     before = servers(begun(stage, **{"leave.1": "refuse"}))
-    assert stage.restart()[-1] == {"failed": "it is too late", "serving": True}
+    assert stage.restart()[-1] == {"failed": "it is too late", "serving": True, "another": False}
     assert servers(stage) == before
     assert stage.notes().count("took back") == 2
     assert stage.stop() == 0

@@ -62,7 +62,7 @@ def test_a_server_that_waits_goes_on_if_the_new_one_fails(stage: Stage) -> None:
     before = servers(stage, pid)
     stage.plan(waits=True, waiting="fail", why="a setting is wrong")
     *_, last = stage.restart()
-    assert last == {"failed": "a setting is wrong", "serving": True}
+    assert last == {"failed": "a setting is wrong", "serving": True, "another": False}
     assert servers(stage, pid) == before
     stage.plan(waits=True)
     assert stage.restart()[-1] == {"done": True}
