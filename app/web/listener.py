@@ -1,7 +1,6 @@
 """Connects sockets to the application, and closes them in order."""
 
 import asyncio
-import logging
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -9,7 +8,6 @@ from functools import partial
 from typing import TypeVar, cast
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 
 from holdfast.web.acceptor import Acceptor
 from holdfast.web.addresses import Address, SocketFile
@@ -19,34 +17,12 @@ from holdfast.web.connection_parts import ConnectionParts, GivesFirst
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.fast_lane import FastLane
 from holdfast.web.heads import Heads
+from holdfast.web.http_faults import log_of_http
 
 # Idle connections are closed after this; browsers reopen them silently.
 _KEEPALIVE_S = 75.0
 # How long the rest of a refused body is read and dropped, so that the client reads the response.
 _LINGER_S = 2.0
-
-
-_OF_CLIENTS = (
-    HttpProcessingError,
-    web.RequestPayloadError,
-    ConnectionResetError,
-    BrokenPipeError,
-)
-
-
-class _ServerFaults(logging.Filter):
-    """Drops log records about faults of clients, which are answered and may contain cookies.
-
-    A client that leaves before its response is not at fault either.
-    """
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        fault = record.exc_info[1] if record.exc_info else None
-        return not isinstance(fault, _OF_CLIENTS)
-
-
-_log = logging.getLogger("holdfast.web.http")
-_log.addFilter(_ServerFaults())
 
 
 Adopted = TypeVar("Adopted", bound=FastLane)
@@ -68,7 +44,7 @@ class Listener:
         self._runner = web.AppRunner(
             application,
             access_log=None,
-            logger=_log,
+            logger=log_of_http,
             handler_cancellation=True,
             keepalive_timeout=_KEEPALIVE_S,
             lingering_time=_LINGER_S,

@@ -4,6 +4,8 @@ import socket
 
 from aiohttp import web
 
+from holdfast.web.http_faults import log_of_http
+
 # Others ask again; what they asked before does not keep this process from ending.
 _CLOSING_S = 1.0
 
@@ -15,6 +17,7 @@ class PrivateListener:
         self._runner = web.AppRunner(
             application,
             access_log=None,
+            logger=log_of_http,
             handler_cancellation=True,
             auto_decompress=False,
             shutdown_timeout=_CLOSING_S,

@@ -261,11 +261,14 @@ def _is_away(each: Answer | NoAnswer) -> bool:
 
 async def _lines(shards: Shards, ask: Ask) -> AsyncIterator[bytes]:
     for shard in shards.numbers:
-        async with shards.open(shard, ask) as response:
-            if response.status >= 300:
-                raise refusal([Answer(shard, response.status, await response.read())])
-            async for part in response.content.iter_any():
-                yield part
+        try:
+            async with shards.open(shard, ask) as response:
+                if response.status >= 300:
+                    raise refusal([Answer(shard, response.status, await response.read())])
+                async for part in response.content.iter_any():
+                    yield part
+        except (aiohttp.ClientError, OSError):
+            raise refusal([NoAnswer(shard, "it cannot be reached")]) from None
 
 
 def with_unanswered(found: Heard, answer: Json) -> Json:

@@ -5,11 +5,13 @@ import re
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from holdfast.web.admin.resources import ROUTES
+from holdfast.web.joint import rules
 from holdfast.web.joint.ways import RULES
 from tests.web.forwarding.operators import API, Operator, operator
 from tests.web.forwarding.workers import Workers, workers
@@ -389,6 +391,26 @@ async def test_an_export_is_refused_without_one_of_the_shards(both: Workers, ada
     status, found = await ada.ask("GET", "/dead-letters/export")
     assert status == 503
     assert found["error"]["message"].endswith("An export has all letters or none")
+
+
+async def test_an_export_is_refused_if_a_shard_ends_after_all_have_answered(
+    both: Workers,
+    ada: Operator,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    missing_for = rules.missing_for
+
+    async def answered_and_ended(*of: Any) -> list[Any]:
+        found = await missing_for(*of)
+        both.servers[0].forwarding._placement.admin_of(0).unlink()  # type: ignore[union-attr]
+        return found
+
+    monkeypatch.setattr(rules, "missing_for", answered_and_ended)
+    status, found = await ada.ask("GET", "/dead-letters/export")
+    assert status == 503
+    assert found["error"]["message"] == "shard 0: it cannot be reached"
+    assert [each for each in caplog.records if each.exc_info] == []
 
 
 async def test_live_figures_are_those_of_all_shards(both: Workers, ada: Operator) -> None:
