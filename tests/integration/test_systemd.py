@@ -36,7 +36,19 @@ StandardError=append:{home}/log
 LimitCORE=0
 WatchdogSec=10s
 TimeoutAbortSec=1s
+ProtectProc=default
+{shown}
 """
+# What changes the files that a process sees is left to the manager of a system: the environment may
+# be at home, and the manager's own socket in /tmp.
+SHOWN = "\n".join(
+    f"{each}=no"
+    for each in (
+        *("ProtectSystem", "ProtectHome", "ProtectHostname", "ProtectClock"),
+        *("ProtectControlGroups", "ProtectKernelLogs", "ProtectKernelModules"),
+        *("ProtectKernelTunables", "PrivateTmp", "PrivateDevices"),
+    )
+)
 CHANGED_SOCKET = """
 [Socket]
 ListenStream=
@@ -137,7 +149,8 @@ class Systemd:
             shutil.copy(UNITS_OF_SYSTEMD / each, self._units)
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
-        about = {"home": home, "port": self._port, "path": environment()["PYTHONPATH"]}
+        path = environment()["PYTHONPATH"]
+        about = {"home": home, "port": self._port, "path": path, "shown": SHOWN}
         for unit, changed in {SERVICE: CHANGED_SERVICE, SOCKET: CHANGED_SOCKET}.items():
             shutil.copy(ROOT / "deploy" / unit, self._units)
             (self._units / f"{unit}.d").mkdir()
