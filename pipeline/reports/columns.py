@@ -136,7 +136,10 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             *("expired", "discarded", "lost", "open", "share"),
         ),
         replayed=(Form.COUNT, "Dead letters that became copies again."),
-        moves=(Form.COUNT, "Moves of copies to other queues; they make no other copies."),
+        moves=(
+            Form.COUNT,
+            "How often copies left a session, or the queue of a subject, for another queue.",
+        ),
         lost=(Form.COUNT, "Copies that were in the memory of a process when it ended."),
         open=(Form.COUNT, "Copies that have not ended."),
     ),

@@ -8,10 +8,10 @@ _HANDED = ", ".join(map(repr, HAND_OVERS))
 
 _COUNTS = ", ".join(f"cast(coalesce(sum({name}), 0) as bigint) as {name}" for name in COUNTS)
 # By channel: publishes, copies, and the number of each end. A copy is one message for one receiver,
-# or for a work queue; that it moves to another worker or session makes no other copy. `lost` copies
-# were in the memory of a process that ended. Messages from before the journal are omitted, because
-# their ends may be known but not their copies. If frames are missing, there may be more ends than
-# copies.
+# or for a work queue; that it moves to another worker or session makes no other copy, and neither
+# does the end of a delay. `lost` copies were in the memory of a process that ended. Messages from
+# before the journal are omitted, because their ends may be known but not their copies. If frames
+# are missing, there may be more ends than copies.
 FUNNEL = f"""
     with counted as (
         select channel, {_COUNTS}, cast(coalesce(sum(n), 0) as bigint) as lost

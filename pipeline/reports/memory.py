@@ -23,7 +23,7 @@ from holdfast.pipeline.storage.place import local_folder, mark_of
 from holdfast.pipeline.table_files import File
 
 # Increased by every change of what is remembered.
-_VERSION = "6"
+_VERSION = "7"
 # The digests of a part's files. A part that a disk or a power cut has changed is found out again.
 _DIGESTS = "digests"
 

@@ -21,13 +21,19 @@ REDELIVERY = """
     order by redeliveries desc, refusals desc, receiver, channel
 """
 
-# Receivers that lost contact three times with pauses of less than ten minutes.
+# Receivers that lost contact three times with pauses of less than ten minutes. The first loss after
+# a start of the server is not theirs: it had ended their connections.
 FLAPPING = """
-    with losses as (
+    with contacts as (
         select receiver, ts, what, unix_micros(ts) as us,
-            unix_micros(ts) - lag(unix_micros(ts)) over (partition by receiver order by ts) as rest
+            lag(what) over (partition by receiver order by ts) as before
         from {events} where kind in ('session', 'dispatcher') and what in
-            ('polling', 'dead', 'left', 'expired', 'taken_over', 'given_up')
+            ('polling', 'dead', 'left', 'expired', 'taken_over', 'given_up', 'resumed')
+    ),
+    losses as (
+        select receiver, ts, what, us,
+            us - lag(us) over (partition by receiver order by us) as rest
+        from contacts where what <> 'resumed' and coalesce(before, '') <> 'resumed'
     ),
     numbered as (
         select receiver, ts, what, sum(case when rest >= 600000000 then 1 else 0 end)
@@ -44,14 +50,26 @@ FLAPPING = """
 # the time in which nine of ten successful messages got through, divided by their attempts; the
 # retries are the attempts that sufficed for 99 of 100. A message that is held back after a refusal
 # may be handed over again without a new attempt. Messages that returned because another one failed
-# did not fail.
+# did not fail. What another receiver of the same copy did counts: a copy moves within its work
+# queue, or within its subject, and has a life in each queue.
 HOLDBACK_ADVICE = """
-    with tried as (
-        select channel, attempts, state in ('acked', 'written') as is_through,
-            unix_micros(ended_ts) - unix_micros(handed_ts) as took,
-            greatest(attempts - coalesce(former, 0) - 1, 1) as extra
-        from {life} where state not in ('open', 'moved') and refused > 0
-            and (attempts > 1 or state in ('acked', 'written'))
+    with failed as (
+        select msg, origin, generation,
+            max(case when receiver like 'work:%' then 'work:' end) as work
+        from {life} group by msg, origin, generation having sum(refused) > 0
+    ),
+    copies as (
+        select max(channel) as channel, sum(refused) as refused, max(attempts) as attempts,
+            unix_micros(max(ended_ts)) - unix_micros(min(handed_ts)) as took,
+            count(case when state not in ('open', 'moved') then 1 end) as ends,
+            count(case when state in ('acked', 'written') then 1 end) > 0 as is_through
+        from {life} join failed using (msg, origin, generation)
+        group by msg, origin, generation, case when state = 'moved' or former is not null
+            then coalesce(work, regexp_replace(receiver, '/[^/]*$', '')) else receiver end
+    ),
+    tried as (
+        select channel, attempts, is_through, took, greatest(attempts - 1, 1) as extra
+        from copies where ends > 0 and refused > 0 and (attempts > 1 or is_through)
     ),
     counts as (
         select channel, count(*) as retried, count(case when is_through then 1 end) as succeeded,

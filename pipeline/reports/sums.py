@@ -31,8 +31,12 @@ _OF_PUBLISHES = {
     "published": "count(case when size > 0 then 1 end)",
     "copies": "cast(sum(copies) as bigint)",
 }
+# What leaves a work queue does not count as a move: how often the journal says so depends on which
+# of several workers has the next receiver. A delay that is over does: its message is a copy again.
 _OF_LIVES = {
-    "moves": "count(case when state = 'moved' then 1 end)",
+    "copies": "-count(case when state = 'due' then 1 end)",
+    "moves": "count(case when state = 'due' or state = 'moved' and receiver not like 'work:%' "
+    "then 1 end)",
     "replayed": "count(replay_of)",
     "handed": "count(case when state <> 'moved' and (handed_ts is not null or attempts > 0) "
     "then 1 end)",
@@ -40,7 +44,8 @@ _OF_LIVES = {
     "dead": "count(case when state = 'dead' then 1 end)",
     "expired": "count(case when state = 'expired' then 1 end)",
     "discarded": "count(case when state = 'discarded' then 1 end)",
-    "ended": "count(case when state not in ('open', 'lost_with_process', 'moved') then 1 end)",
+    "ended": "count(case when state not in ('open', 'lost_with_process', 'moved', 'due') "
+    "then 1 end)",
     "in_flight": "count(case when state = 'open' then 1 end)",
 }
 # All files have the same types.

@@ -40,7 +40,8 @@ DAYS = f"""
     ended as (
         select {_number("published_us", _DAY_US)} as day_number,
             count(case when state in ('acked', 'written') then 1 end) as acked,
-            count(case when state = 'dead' then 1 end) as dead
+            count(case when state = 'dead' then 1 end) as dead,
+            count(case when state = 'due' then 1 end) as due
         from {{life}} group by {_number("published_us", _DAY_US)}
     ),
     took as (
@@ -48,7 +49,8 @@ DAYS = f"""
         group by day_number
     ),
     days as (
-        select day_number, coalesce(published, 0) as published, coalesce(copies, 0) as copies,
+        select day_number, coalesce(published, 0) as published,
+            coalesce(copies, 0) - coalesce(due, 0) as copies,
             coalesce(acked, 0) as acked, coalesce(dead, 0) as dead, delivery_p95
         from sent full join ended using (day_number) left join took using (day_number)
     )

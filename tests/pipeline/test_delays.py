@@ -33,4 +33,7 @@ def test_tables_count_a_delayed_message_once_and_a_cancelled_one_as_discarded(
         ).rows
     assert funnel["published"] == 2
     assert (funnel["handed"], funnel["acked"], funnel["discarded"]) == (2, 2, 1)
+    # That a delay is over is a move, and makes no other copy.
+    assert (funnel["copies"], funnel["moves"], funnel["open"]) == (3, 1, 0)
+    assert funnel["share"] == round(2 / 3, 4)
     assert [tuple(each) for each in states] == [("acked", 2), ("discarded", 1), ("due", 1)]

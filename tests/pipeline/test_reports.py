@@ -90,8 +90,8 @@ def test_a_copy_of_a_work_queue_that_moves_to_other_workers_is_one_copy(
 ) -> None:
     tables = shelf(store_events(tmp_path, one_run(work(100, dead=10))))
     [funnel] = tables.ask(FUNNEL).by_name()
-    # Each is taken once; every third returns, and each dead letter returns from both.
-    moves = 100 + 2 * 30 + 2 * 10 + 10
+    # Every third returns, and each dead letter returns from both.
+    moves = 30 + 2 * 10
     assert funnel == {
         "channel": "/jobs",
         "published": 100,
@@ -119,6 +119,27 @@ def test_a_copy_of_a_work_queue_that_moves_to_other_workers_is_one_copy(
     assert all(row["published"] == row["copies"] for row in minutes)
     [latency] = tables.ask(LATENCY).by_name()
     assert (latency["n"], latency["acked"]) == (100, 90)
+
+
+def test_a_move_counts_once_wherever_the_worker_is_that_does_it(
+    tmp_path: Path, shelf: Shelf
+) -> None:
+    """Work of another process leaves its queue only when it is done."""
+    told = [published(1, 1, "/jobs")]
+    for n, who in enumerate(("ann/1", "bob/1"), 1):
+        told += [published(1, 1, "/jobs", size=0, kept=0)._replace(ts=START_US + n)]
+        told.append(handed(n + 1, 1, who, n))
+        told.append(refused(n + 1.1, 1, who, n) if n == 1 else acked(n + 1.1, 1, who))
+        if n == 1:
+            told.append(event("moved", n + 1.2, 1, receiver=who))
+            told.append(published(1, -1, "/jobs", size=0, kept=0))
+    told.append(event("moved", 4, 1, receiver="work:/jobs/0"))
+    told.append(published(1, -1, "/jobs", size=0))
+    [lent] = shelf(store_events(tmp_path / "lent", one_run(told))).ask(FUNNEL).by_name()
+    here = [each for each in work(1, dead=0) if each.msg]
+    [own] = shelf(store_events(tmp_path / "own", one_run(here))).ask(FUNNEL).by_name()
+    assert lent == own
+    assert (own["copies"], own["moves"], own["acked"]) == (1, 1, 1)
 
 
 def test_deaths_with_the_same_code_and_channel_are_one_row(tables: Tables) -> None:
@@ -376,6 +397,15 @@ def test_the_advised_backoff_is_the_one_after_which_retries_succeeded(tables: Ta
     assert rows(tables.ask(HOLDBACK_ADVICE), *columns) == [("/slow", 1, 1, 3000.0, 3, 1.0)]
 
 
+def test_the_success_of_the_next_receiver_of_work_is_the_success_of_a_retry(
+    tmp_path: Path, shelf: Shelf
+) -> None:
+    tables = shelf(store_events(tmp_path, one_run(work(100, dead=10))))
+    columns = ("channel", "retried", "succeeded", "backoff", "max_attempts", "share")
+    # From the first hand-over to the ack of the second receiver.
+    assert rows(tables.ask(HOLDBACK_ADVICE), *columns) == [("/jobs", 40, 30, 3000.0, 2, 0.75)]
+
+
 def test_messages_that_returned_because_another_one_failed_are_no_retries(
     tmp_path: Path, shelf: Shelf
 ) -> None:
@@ -443,6 +473,27 @@ def test_a_flapping_receiver_is_found_even_if_the_scope_has_a_channel(
 ) -> None:
     tables = shelf(lake, Scope(receiver="joe/1", channel="/slow"))
     assert rows(tables.ask(FLAPPING), "receiver") == [("joe/1",)]
+
+
+@pytest.mark.parametrize(("has_resumed", "found"), [(True, []), (False, [("joe/1", 3)])])
+def test_a_receiver_is_not_blamed_for_kills_of_the_server(
+    tmp_path: Path, shelf: Shelf, has_resumed: bool, found: list[object]
+) -> None:
+    told = [published(1, 1), handed(2, 1, "joe/1"), acked(3, 1, "joe/1")]
+    for n in range(3):
+        if has_resumed:
+            told.append(event("session", 100 * n + 10, receiver="joe/1", what="resumed"))
+        told.append(event("session", 100 * n + 15, receiver="joe/1", what="taken_over"))
+    tables = shelf(store_events(tmp_path, one_run(told)))
+    assert rows(tables.ask(FLAPPING), "receiver", "losses") == found
+
+
+def test_losses_between_kills_of_the_server_are_the_receivers(tmp_path: Path, shelf: Shelf) -> None:
+    told = [published(1, 1), handed(2, 1, "joe/1"), acked(3, 1, "joe/1")]
+    told.append(event("session", 10, receiver="joe/1", what="resumed"))
+    told += [event("session", 20 + n, receiver="joe/1", what="taken_over") for n in range(4)]
+    tables = shelf(store_events(tmp_path, one_run(told)))
+    assert rows(tables.ask(FLAPPING), "receiver", "losses") == [("joe/1", 3)]
 
 
 @pytest.mark.parametrize("scope", [Scope(receiver="ann/1"), Scope(until=at(61))])

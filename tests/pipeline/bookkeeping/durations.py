@@ -55,12 +55,12 @@ def holdback_advice(books: Ledger) -> Rows:
             copy
             for copy in copies
             if copy.end is not None
-            and copy.stay.refusals
+            and any(stay.refusals for stay in copy.stays)
             and (copy.attempts > 1 or copy.end in DONE)
         ]
         through = [copy for copy in tried if copy.end in DONE]
-        times = [*map(_answer_us, through)]
-        extra = [max(len(copy.stay.hand_overs) - 1, 1) for copy in through]
+        times = [ended_us(copy) - copy.first_hand_over.us for copy in through]
+        extra = [max(copy.attempts - 1, 1) for copy in through]
         each = [*map(Fraction, times, extra)]
         attempts = sorted(copy.attempts for copy in through)
         if tried:

@@ -109,7 +109,8 @@ def flapping(books: Ledger) -> Rows:
     """By receiver, if all happened within ten minutes, as in a test."""
     by = defaultdict(list)
     for contact in books.contacts:
-        by[contact.receiver].append(contact)
+        if not contact.is_of_server:
+            by[contact.receiver].append(contact)
     return {
         (receiver,): {
             "first": moment(min(each.span.us for each in losses)),

@@ -120,7 +120,12 @@ class Copy:
 
     @property
     def moves(self) -> int:
-        return len(self.stays) - 1
+        """How often it left a receiver, but not a work queue, for another queue."""
+        return sum(not stay.receiver.startswith("work:") for stay in self.stays[:-1])
+
+    @property
+    def first_hand_over(self) -> Span:
+        return next(stay.hand_overs[0] for stay in self.stays if stay.hand_overs)
 
     @property
     def attempts(self) -> int:
@@ -173,6 +178,8 @@ class Contact(NamedTuple):
     span: Span
     # Whether the journal must have it: a killed server forgets the last ones.
     is_sure: bool = True
+    # Whether it is the first one after a kill of the server, which had ended the connection.
+    is_of_server: bool = False
 
 
 class Step(NamedTuple):
