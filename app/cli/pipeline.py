@@ -306,7 +306,8 @@ def audit(
     """Check that every copy was settled exactly once; show those that were not.
 
     It also shows times of which not everything is known. The exit code is 1 if there is a
-    violation, and 5 if there is none, but a server was killed, wrote no books, or is silent.
+    violation, and 5 if there is none, but a server is silent, or was killed or wrote no books in a
+    time that no audit of everything has reported before.
     """
     if columns:
         explain("audit", as_json=as_json)
@@ -327,11 +328,13 @@ def audit(
                 bar.update(task, completed=done, total=total)
 
             known = remembered(lake), heard.remembered(lake)
-            find(tables, memory, scope, *known, now_ms() * 1000, report)
+            unknowns = find(tables, memory, scope, *known, now_ms() * 1000, report)
         if parquet is not None:
             tables.keep(FINDINGS, parquet)
         result = result_of(tables.ask(FINDINGS, limit))
         counts: dict[str, int] = dict(tables.ask(COUNTS).rows)
+        if scope.is_everything:
+            memory.note_reported(unknowns)
     if result.rows or as_json:
         print_result("audit", result, as_json=as_json)
     _note_unknown(lake)

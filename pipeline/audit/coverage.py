@@ -18,6 +18,8 @@ UNCLEAN, UNBOOKED, OPEN = "run.unclean", "run.unbooked", "run.open"
 SILENT, CUT = "run.silent", "run.cut"
 # In these times, violations could be hidden.
 UNCERTAIN = (UNCLEAN, UNBOOKED, SILENT)
+# An earlier audit has reported it.
+REPORTED = "run.reported"
 # A server with nothing to do is heard of every minute.
 _LONG_US = 120_000_000
 _US_PER_MS = 1000
@@ -73,6 +75,11 @@ class Unknown(NamedTuple):
     since_us: int
     until_us: int | None
     what: str
+
+    @property
+    def as_reported(self) -> "Unknown":
+        """The same, if an earlier audit has reported it."""
+        return self._replace(kind=REPORTED, what=f"{self.kind}, as an earlier audit has reported")
 
 
 def unknowns_of(

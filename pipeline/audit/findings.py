@@ -36,8 +36,8 @@ def find(
     heard: Mapping[str, int],
     now_us: int,
     report: Report,
-) -> None:
-    """Make the table `findings`: all violations, and the present unknowns.
+) -> list[Unknown]:
+    """Make the table `findings` of violations and present unknowns; return all unknowns.
 
     Args:
         lacking: By node, the number of missing frames after the last one.
@@ -52,8 +52,9 @@ def find(
     tables.define("reach", _REACH)
     tables.define("beginning", _BEGINNING)
     stretches = [Stretch(*row) for row in tables.ask(STRETCHES).rows]
-    unknowns = [*_lacking(lacking), *map(_row, unknowns_of(stretches, heard, now_us))]
-    tables.add("unknowns", _UNKNOWN, unknowns)
+    unknowns = [*unknowns_of(stretches, heard, now_us)]
+    rows = [*_lacking(lacking), *map(_row, memory.news(unknowns))]
+    tables.add("unknowns", _UNKNOWN, rows)
     parts = [f"select * from ({_OF_JOURNAL}) where {scope.overlap}"]
     whole, others = _spans(memory.days(), scope)
     total = done + len(whole) + len(others)
@@ -63,6 +64,7 @@ def find(
         if faults is not None:
             parts.append(f"select * from {{{faults}}}")
     tables.materialize("findings", " union all ".join(parts))
+    return unknowns
 
 
 def _spans(days: MessageDays, scope: Scope) -> tuple[list[int], list[Scope]]:

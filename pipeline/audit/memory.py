@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 
+from holdfast.pipeline.audit.coverage import UNCERTAIN, Unknown
 from holdfast.pipeline.audit.ledger import ledger_of
 from holdfast.pipeline.copies import DAY_NS
 from holdfast.pipeline.lake import EVENTS, TABLES, Lake
@@ -21,7 +22,7 @@ from holdfast.pipeline.reports.memory import (
 from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.table_files import File, paths_of
 
-_LEDGER, _DAYS = "ledger", "days.json"
+_LEDGER, _DAYS, _REPORTED = "ledger", "days.json", "reported.json"
 _EPOCH = date(1970, 1, 1)
 _SCHEMA = ", ".join(TABLES[EVENTS])
 
@@ -61,6 +62,25 @@ class AuditMemory(Memory):
                 about.setdefault(messages, []).append(day)
         return MessageDays(self, dict(sorted(about.items())))
 
+    def news(self, unknowns: Iterable[Unknown]) -> Iterator[Unknown]:
+        """Yield them, those that were reported before as such. One that goes on is always new."""
+        known = self._reported()
+        for each in unknowns:
+            yield each.as_reported if _name(each) in known else each
+
+    def note_reported(self, unknowns: Iterable[Unknown]) -> None:
+        """Remember the times of which it is known now that not everything is known."""
+        known = self._reported() | {_name(each) for each in unknowns if each.kind in UNCERTAIN}
+        draft = self._place / f"{_REPORTED}.draft"
+        draft.write_text(json.dumps(sorted(known)))
+        draft.replace(self._place / _REPORTED)
+
+    def _reported(self) -> set[str]:
+        try:
+            return {*json.loads((self._place / _REPORTED).read_bytes())}
+        except (OSError, ValueError):
+            return set()
+
     def rows(self, messages: int) -> int:
         """Return about how many events the messages of a day have: as many as on that day."""
         return self._rows.get(str(_EPOCH + timedelta(days=messages)), 0)
@@ -69,6 +89,10 @@ class AuditMemory(Memory):
         """Give the events of these days a name for later questions."""
         files = [path for day in days for path in paths_of(self._files[day])]
         tables.add_files(name, files, _SCHEMA)
+
+
+def _name(unknown: Unknown) -> str:
+    return f"{unknown.kind} {unknown.node} {unknown.since_us} {unknown.until_us}"
 
 
 class MessageDays:
