@@ -226,7 +226,8 @@ async def _begin(
     endpoint, administration = parts.endpoint, parts.administration
     bayeux, clock = endpoint.bayeux, ticker.clock
     if parts.sharding is not None:
-        await parts.sharding.begin()
+        member, from_letters = parts.sharding.member, await parts.sharding.begin()
+        administration.go_among(member.homes, member, from_letters)
     await storage.load(bayeux, clock)
     run = begin_journal(
         *(parts.writer, _books(bayeux.state), storage.store, settings, stack, clock)

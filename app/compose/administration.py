@@ -16,6 +16,8 @@ from holdfast.compose.operations import Operated
 from holdfast.compose.placement import Placement
 from holdfast.compose.storage import Storage
 from holdfast.compose.token_watch import TokenWatch
+from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.ports.other_shards import OthersPort
 from holdfast.distribution import release
 from holdfast.extensions.operators import Operators, RunAnywhere
 from holdfast.settings import Settings
@@ -47,6 +49,7 @@ from holdfast.web.tasks import run_until_closed
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from holdfast.bayeux.publish.from_letters import FromLetters
     from holdfast.compose.joint_administration import JointAdministration
     from holdfast.login.extension import Logins
     from holdfast.web.admin.shards import ShardViews
@@ -60,9 +63,19 @@ class Administration:
     # What answers for this server alone.
     own: Handlers
     replays: Replays
+    receivers: Replaying
     alerts: Alerts
     # What it does with other workers, if there are any.
     joint: "JointAdministration | None"
+
+    def go_among(self, homes: HomesPort, others: OthersPort, from_letters: "FromLetters") -> None:
+        """Let replays reach the sessions of other shards."""
+        # A server alone need not load it.
+        from holdfast.store.replays.moving import REPLAYS
+
+        self.receivers.homes = homes
+        moving = self.replays.go_among(self.receivers, homes, others.is_away)
+        from_letters.add(REPLAYS, moving.carry_out)
 
 
 def make_administration(
@@ -91,20 +104,20 @@ def make_administration(
     )
     reader = Reader(storage.primary)
     stack.callback(reader.close)
-    letters = Letters(store, reader, time.time_ns)
-    audit = Audit(store, reader)
+    letters, audit = Letters(store, reader, time.time_ns), Audit(store, reader)
+    receivers = Replaying(
+        state.hub,
+        state.sessions,
+        work=state.work,
+        node=node,
+        notices=state.notices,
+        clock=clock,
+    )
     replays = Replays(
         store,
-        letters.search,
+        letters,
         reader,
-        receivers=Replaying(
-            state.hub,
-            state.sessions,
-            work=state.work,
-            node=node,
-            notices=state.notices,
-            clock=clock,
-        ),
+        receivers=receivers,
         audit=audit,
         new_id=new_id,
         given_id=GIVEN.get,
@@ -165,7 +178,7 @@ def make_administration(
     admin = make_admin(handlers, tokens, clock, _feed_of(endpoint), by_login, opened)
     tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
     run_until_closed(stack, tokens_watch.run())
-    return Administration(admin, own, replays, alerts, joint)
+    return Administration(admin, own, replays, receivers, alerts, joint)
 
 
 def _shard_views(

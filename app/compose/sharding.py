@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
+from holdfast.bayeux.publish.from_letters import FromLetters
 from holdfast.bayeux.server import Bayeux
 from holdfast.cluster.inclusion import Inclusion
 from holdfast.cluster.shards import ShardMap, Shards, homes_of
@@ -87,11 +88,15 @@ class Sharding:
         self.member.end_turn()
         self.following.hurry()
 
-    async def begin(self) -> None:
-        """Read what the store says about logs, before sessions are restored."""
+    async def begin(self) -> FromLetters:
+        """Read what the store says about logs, before sessions are restored.
+
+        Returns what will do the letters of others.
+        """
         log = self._log
-        self.member.begin(await log.read(), self._storage.shown)
+        from_letters = self.member.begin(await log.read(), self._storage.shown)
         log.owner = self.member
+        return from_letters
 
     @property
     def shown(self) -> Mapping[int, str]:

@@ -271,7 +271,7 @@ class Member:
 
     # The life of this shard
 
-    def begin(self, found: LogState, shown: Mapping[int, str] | None = None) -> None:
+    def begin(self, found: LogState, shown: Mapping[int, str] | None = None) -> "FromLetters":
         """Begin with what the store says, before sessions are restored. Nothing is written yet.
 
         `shown` is what the former process has left of `ShownPlaces`, if this one goes on from it.
@@ -282,6 +282,7 @@ class Member:
         self._from_letters = self._bayeux.go_among(
             self, self.homes, self.number, self._from_others.tap
         )
+        return self._from_letters
 
     def _go_on_from(self, found: LogState) -> None:
         self._taken, self._stored_facts = {**found.taken}, found.facts

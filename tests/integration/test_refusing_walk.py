@@ -5,14 +5,16 @@ import os
 import shlex
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
 import pytest
 
+from tests.clients.deployment import deployed
 from tests.forking import Forked, start
 from tests.pages import ROOT, blocks
-from tests.serving import Server, environment
+from tests.serving import environment
 
 LIMIT_S = 60
 # The commands of the page, in their order.
@@ -25,11 +27,11 @@ COMMANDS = [
 COUNT = 100
 
 
-@pytest.fixture
-def around() -> Iterator[dict[str, str]]:
-    server = Server({})
-    yield environment() | {"HOLDFAST_URL": server.url, "HOLDFAST_DATA": str(server.data)}
-    server.stop()
+@pytest.fixture(params=[1, 3])
+def around(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    with deployed(tmp_path, {"workers": request.param}) as deployment:
+        place = {"HOLDFAST_URL": deployment.url, "HOLDFAST_DATA": str(tmp_path / "data")}
+        yield environment() | place
 
 
 class Terminal:
@@ -75,7 +77,9 @@ def run(line: str, around: dict[str, str]) -> str:
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_walk_do_what_the_page_says(around: dict[str, str]) -> None:
+def test_the_commands_of_the_walk_do_what_the_page_says_with_any_workers(
+    around: dict[str, str],
+) -> None:
     lines = iter(COMMANDS)
     assert next(lines) == "holdfast serve"
 

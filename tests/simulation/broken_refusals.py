@@ -17,7 +17,7 @@ def letters_are_lost_at_a_restart(stack: ExitStack) -> None:
     async def purge(self: Letters) -> None:
         async for step, _ in self.search.scan(ALL_LETTERS):
             if step:
-                await self._remove(step)
+                await self.remove(step)
         await survey(self)
 
     replace(stack, Letters, "_survey", purge)

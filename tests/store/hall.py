@@ -72,9 +72,8 @@ Scene = tuple[StoreProcess, Hall, Replays]
 async def stage(server: ValkeyServer) -> AsyncIterator[Scene]:
     async with store_process(server) as at:
         hall = Hall(at)
-        search = at.letters.search
         jobs = Replays(
-            at.store, search, at.reader, receivers=hall, audit=at.audit, new_id=at.new_id
+            at.store, at.letters, at.reader, receivers=hall, audit=at.audit, new_id=at.new_id
         )
         try:
             yield at, hall, jobs

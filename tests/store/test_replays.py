@@ -71,7 +71,7 @@ async def test_another_shard_gives_the_id_of_a_replay_whatever_its_clock(
     at, hall, _ = scene
     given = str(int(at.new_id()) + ahead_s * 10**9)
     jobs = Replays(
-        *(at.store, at.letters.search, at.reader),
+        *(at.store, at.letters, at.reader),
         receivers=hall,
         audit=at.audit,
         new_id=at.new_id,

@@ -79,7 +79,7 @@ class LiveServer(Server):
         self.audit = Audit(here.store, reader)
         self.replays = Replays(
             here.store,
-            self.letters.search,
+            self.letters,
             reader,
             receivers=replaying_of(self),
             audit=self.audit,

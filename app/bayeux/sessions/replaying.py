@@ -1,8 +1,10 @@
 """Replays dead letters into the queues of living sessions."""
 
+import re
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from holdfast.bayeux.publish.shards_of import shard_of_session
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.session_registry import Sessions
 from holdfast.delivery.basics.error_codes import DELIVERY_ENDED
@@ -14,8 +16,14 @@ from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.shared_queues.work import PREFIX
 from holdfast.delivery.shared_queues.work_queues import WorkQueues
 
+if TYPE_CHECKING:
+    from holdfast.delivery.ports.homes import HomesPort
+
 # The maximum age of the list of unnamed sessions, if sessions were added since.
 _FRESH_S = 1.0
+
+# The key of a session, or of a shared queue.
+_KEY = re.compile(r".+/-?[0-9]+")
 
 # A session name and the id of a message.
 Sent = TypeVar("Sent", bound=tuple[str, int])
@@ -44,6 +52,8 @@ class Replaying:
         self._node = node
         self._notices = notices
         self._clock = clock
+        # Knows which shard has what, if there are others.
+        self.homes: HomesPort | None = None
         # Client ids by session name. There may be a hundred thousand, with letters of sessions that
         # ended long before.
         self._unnamed: dict[str, str] = {}
@@ -59,6 +69,14 @@ class Replaying:
         """Return whether messages for this session wait until its client returns."""
         session = self._find(key)
         return session is not None and session.is_absent and not session.has_shared_queue
+
+    def shard_of(self, key: str) -> int | None:
+        """Return the shard that has the session; None if it is here, or nowhere else."""
+        homes = self.homes
+        if homes is None or not _KEY.fullmatch(key):
+            return None
+        is_here = not key.startswith(PREFIX) and self._find(key) is not None
+        return None if is_here else shard_of_session(key, homes)
 
     def deliver(self, key: str, message: Message, letter: int) -> None:
         """Queue the message of a dead letter. For a durable session, the store has it already."""

@@ -64,7 +64,7 @@ class Letters:
         newest = letter_id(self._now_ns())
         async for step, last in self.search.scan(which):
             if step:
-                removed += await self._remove(step)
+                removed += await self.remove(step)
                 progress(removed)
             if last >= newest:
                 break
@@ -77,7 +77,7 @@ class Letters:
         async for step, _ in self.search.scan(ALL_LETTERS):
             old = [letter for letter in step if letter.id < cutoff]
             if old:
-                removed += await self._remove(old)
+                removed += await self.remove(old)
             if len(old) < len(step):
                 break
         self._room.removed[Removal.AGE] += removed
@@ -94,7 +94,7 @@ class Letters:
                 # Another client is changing the store.
                 self._room.forget()
                 return
-            self._room.removed[excess.why] += await self._remove(leaving)
+            self._room.removed[excess.why] += await self.remove(leaving)
 
     async def _survey(self) -> None:
         """Count all letters in the store, including letters that arrive during the count."""
@@ -110,7 +110,8 @@ class Letters:
                 break
         self._room.is_known = not self._is_disturbed
 
-    async def _remove(self, letters: list[DeadLetter]) -> int:
+    async def remove(self, letters: list[DeadLetter]) -> int:
+        """Remove letters. Returns how many were there; raises `StoreUnavailable`."""
         try:
             reply = await self._store.run(scripts.letters_remove(self._keys, letters))
         except StoreUnavailable:
@@ -158,14 +159,14 @@ class Letters:
                     refusals.append(Refusal(number, str(error)))
             if len(letters) == _IMPORT or sum(letter.size for letter in letters) > _IMPORT_BYTES:
                 read += len(letters)
-                repeated += await self._add(letters)
+                repeated += await self.add(letters)
                 letters = []
         read += len(letters)
-        repeated += await self._add(letters)
+        repeated += await self.add(letters)
         return Import(read - repeated, repeated, refused, refusals)
 
-    async def _add(self, letters: list[DeadLetter]) -> int:
-        """Add letters. Returns how many existed already."""
+    async def add(self, letters: list[DeadLetter]) -> int:
+        """Add letters. Returns how many existed already; raises `StoreUnavailable`."""
         if not letters:
             return 0
         buried = [(letter, None) for letter in letters]

@@ -6,17 +6,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.ports.homes import HomesPort
 from holdfast.store import scripts
 from holdfast.store.audit import Audit
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.letters.administration import Letters
 from holdfast.store.letters.filter import LetterFilter
-from holdfast.store.letters.search import LetterSearch
 from holdfast.store.reader import Reader
 from holdfast.store.replays.job_records import Job, JobState, pack_job, unpack_job
 from holdfast.store.replays.parameters import ReplayOptions
 from holdfast.store.store import Store
 
 if TYPE_CHECKING:
+    from holdfast.store.replays.moving import Moving, Whereabouts
     from holdfast.store.replays.run import Run
     from holdfast.store.replays.survey import Receivers
 
@@ -43,7 +45,7 @@ class Replays:
     def __init__(
         self,
         store: Store,
-        search: LetterSearch,
+        letters: Letters,
         reader: Reader,
         *,
         receivers: "Receivers",
@@ -53,14 +55,25 @@ class Replays:
     ) -> None:
         self._store = store
         self._keys = store.keys
-        self._search = search
+        self._letters, self._search = letters, letters.search
         self._reader = reader
         self._receivers = receivers
         self._audit = audit
         self._new_id = new_id
         self._given_id = given_id
+        # Moves letters to the shards of their sessions, if there are others.
+        self._moving: Moving | None = None
         self._runs: dict[str, tuple[Run, asyncio.Task[None]]] = {}
         self._resuming: asyncio.Task[None] | None = None
+
+    def go_among(
+        self, whereabouts: "Whereabouts", homes: HomesPort, is_away: Callable[[int], bool]
+    ) -> "Moving":
+        """Let replays reach the sessions of other shards. Returns what does their letters."""
+        from holdfast.store.replays.moving import Moving
+
+        self._moving = Moving(self._store, self._letters, whereabouts, homes, is_away)
+        return self._moving
 
     async def plan(self, which: LetterFilter, options: ReplayOptions, who: str) -> Job:
         """Return a dry run: what a replay would do. It is not stored."""
@@ -68,7 +81,8 @@ class Replays:
         from holdfast.store.replays.survey import survey
 
         job = self._make(which, options, who, JobState.PLANNED)
-        await survey(job, self._search, self._receivers)
+        far = None if self._moving is None else await self._moving.look(options.to)
+        await survey(job, self._search, self._receivers, far)
         return job
 
     async def start(self, which: LetterFilter, options: ReplayOptions, who: str) -> Job:
@@ -165,7 +179,7 @@ class Replays:
     def _begin(self, job: Job) -> None:
         from holdfast.store.replays.run import Run
 
-        run = Run(job, self._store, self._search, self._receivers)
+        run = Run(job, self._store, self._search, self._receivers, self._moving)
         self._runs[job.id] = (run, asyncio.create_task(self._drive(run)))
 
     async def _drive(self, run: "Run") -> None:

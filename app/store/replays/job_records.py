@@ -96,6 +96,8 @@ class Job:
     reason: str = ""
     # As letters have ids here: later deaths are not included. Empty if an older server made it.
     begun: str = ""
+    # Letters that other shards were to get, which have the sessions.
+    moved: int = 0
 
     @property
     def until(self) -> str:
@@ -138,8 +140,8 @@ class Job:
 # The script that takes letters counts them in this field. Everything else is one record.
 _SENT = "replayed"
 # Fields that are in no record.
-_UNRECORDED = ("sent", "away", "begun")
-_RECORD, _BEGUN = "record", "begun"
+_UNRECORDED = ("sent", "away", "begun", "moved")
+_RECORD, _BEGUN, _MOVED = "record", "begun", "moved"
 # Options with another name in the record.
 _RECORDED = {"stop_at": "stop_ratio", "max_replays": "max_generation", "to": "target"}
 
@@ -153,7 +155,8 @@ def pack_job(job: Job) -> dict[str, Word]:
     # Data may be nested deeper, and numbers be larger, than the record's JSON allows.
     record["options"]["data"] = job.options.data
     # Older servers do not know it, and could not read a record with it.
-    return {_RECORD: orjson.dumps({"v": VERSION, **record}), _BEGUN: job.begun}
+    packed = orjson.dumps({"v": VERSION, **record})
+    return {_RECORD: packed, _BEGUN: job.begun, _MOVED: job.moved}
 
 
 def unpack_job(fields: Mapping[bytes, bytes]) -> Job:
@@ -167,8 +170,9 @@ def unpack_job(fields: Mapping[bytes, bytes]) -> Job:
     record["which"] = LetterFilter(**record["which"])
     record["options"] = _options(record["options"])
     record["state"] = JobState(record["state"])
-    sent, begun = int(fields.get(_SENT.encode(), 0)), fields.get(_BEGUN.encode(), b"")
-    return Job(**record, sent=sent, begun=begun.decode())
+    taken, moved = (int(fields.get(name.encode(), 0)) for name in (_SENT, _MOVED))
+    begun = fields.get(_BEGUN.encode(), b"").decode()
+    return Job(**record, sent=taken - moved, begun=begun, moved=moved)
 
 
 def _options(stored: dict[str, Any]) -> ReplayOptions:

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.store import scripts
@@ -15,6 +15,9 @@ from holdfast.store.replays.job_records import Job, JobState, Sent, SkipReason, 
 from holdfast.store.replays.survey import Order, Receivers, ReplayPosition, survey, unfit
 from holdfast.store.scripts import Take
 from holdfast.store.store import Store
+
+if TYPE_CHECKING:
+    from holdfast.store.replays.moving import Moving
 
 # Interval between two checks of outcomes, and between retries while the store is unavailable.
 _COUNT_S = 0.25
@@ -39,8 +42,16 @@ class RunInterrupted(Exception):
 class Run:
     """Runs one job until it is over or this process stops."""
 
-    def __init__(self, job: Job, store: Store, search: LetterSearch, receivers: Receivers) -> None:
+    def __init__(
+        self,
+        job: Job,
+        store: Store,
+        search: LetterSearch,
+        receivers: Receivers,
+        moving: "Moving | None" = None,
+    ) -> None:
         self.job = job
+        self._moving = moving
         self._store = store
         self._search = search
         self._receivers = receivers
@@ -66,6 +77,8 @@ class Run:
         """Replay the remaining letters. Raises `RunInterrupted` if the run ends earlier."""
         while True:
             try:
+                if self._moving is not None:
+                    await self._moving.move(self.job, self._pause)
                 order = await survey(self.job, self._search, self._receivers)
                 self.note()
                 if self._is_taken_over:

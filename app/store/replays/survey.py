@@ -4,13 +4,16 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from holdfast.delivery.letters.dead import DeadLetter, LetterState
 from holdfast.delivery.messages.message import Message
 from holdfast.store.letters.filter import letter_id
 from holdfast.store.letters.search import LetterSearch
 from holdfast.store.replays.job_records import Job, JobState, Sent, SkipReason
+
+if TYPE_CHECKING:
+    from holdfast.store.replays.moving import FarSession
 
 # How many channels and receivers are listed.
 _LARGEST = 20
@@ -98,19 +101,28 @@ class Receivers(Protocol):
         ...
 
 
-def unfit(job: Job, letter: DeadLetter, receivers: Receivers) -> SkipReason | None:
-    """Return the reason to skip the letter, or None."""
+def unfit(
+    job: Job, letter: DeadLetter, receivers: Receivers, far: "FarSession | None" = None
+) -> SkipReason | None:
+    """Return the reason to skip the letter, or None. `far` is the target if it is elsewhere."""
     if letter.state is not LetterState.NEW:
         return SkipReason.REPLAYED
     if letter.generation >= job.options.max_replays:
         return SkipReason.GENERATION
-    if receivers.is_durable(job.options.to or letter.key) is None:
+    if far is None and receivers.is_durable(job.options.to or letter.key) is None:
         return SkipReason.RECEIVER
     return None
 
 
-async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
-    """Examine all matching letters, without effects: count them and sort the rest."""
+async def survey(
+    job: Job, search: LetterSearch, receivers: Receivers, far: "FarSession | None" = None
+) -> Order:
+    """Examine all matching letters, without effects: count them and sort the rest.
+
+    Args:
+        far: In a plan, the session that gets all, if another shard has it.
+    """
+    far_is_away = far is not None and far.is_away
     channels: Counter[str] = Counter()
     by_receiver: Counter[str] = Counter()
     away: Counter[str] = Counter()
@@ -124,13 +136,14 @@ async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
         by_receiver.update(letter.key for letter in meant)
         if job.state is JobState.PLANNED:
             for letter in meant:
-                why = unfit(job, letter, receivers)
+                why = unfit(job, letter, receivers, far)
                 if why is None and job.options.to is not None:
                     why = SkipReason.REPEATED if letter.message in messages else None
                     messages.add(letter.message)
                 if why is not None:
                     job.skip(why)
-                elif receivers.is_away(receiver := job.options.to or letter.key):
+                elif far_is_away or receivers.is_away(job.options.to or letter.key):
+                    receiver = job.options.to or letter.key
                     away[receiver] += 1
         if last >= job.until:
             break

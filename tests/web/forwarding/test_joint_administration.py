@@ -1,5 +1,6 @@
 """The administration of any worker answers for all shards."""
 
+import asyncio
 import os
 import re
 from collections.abc import AsyncIterator
@@ -15,7 +16,7 @@ from holdfast.web.joint import rules
 from holdfast.web.joint.ways import RULES
 from tests.web.forwarding.operators import API, Operator, operator
 from tests.web.forwarding.workers import Workers, workers
-from tests.web.people import Json
+from tests.web.people import Json, Person
 from tests.web.people import until as until_async
 
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -333,6 +334,73 @@ async def test_letters_of_all_shards_are_exported_replayed_and_purged(
     purged = await ada.change("POST", "/dead-letters/purge", {"all": True, "dry_run": False})
     assert purged["purged"] == 4
     assert (await ada.get("/dead-letters"))["items"] == []
+
+
+async def refused(both: Workers, ada: Operator) -> list[str]:
+    """Publish two messages that a session of each shard refuses; their keys."""
+    publisher, keys = both.person(1), []
+    await publisher.handshake()
+    for shard in (0, 1):
+        keys.append(f"{both.subject_of(shard, 'refuser')}/1")
+        refuser = both.person(0)
+        await refuser.handshake(keys[-1])
+        await refuser.reply("/meta/subscribe", subscription=f"/orders/{shard}")
+        for order in (1, 2):
+            await publisher.reply(f"/orders/{shard}", data=f"{shard}:{order}")
+    await until_async(lambda: waiting(ada, 4))
+    await ada.change("POST", "/sessions/end", {"filter": {"prefix": "refuser"}, "dry_run": False})
+    return keys
+
+
+async def replayed(ada: Operator, **options: Any) -> Json:
+    """Replay all letters to their end."""
+    body = {"all": True, "options": {"canary": 1, **options}}
+    begun = await ada.change("POST", "/replays", {**body, "dry_run": False})
+    await until_async(lambda: is_over(ada, begun["id"]))
+    return await ada.get(f"/replays/{begun['id']}")
+
+
+async def events(person: Person, count: int) -> list[Json]:
+    """Get so many events, and acknowledge them all."""
+    found: list[Json] = []
+    ack = 0
+    while len(found) < count:
+        *got, reply = await person.connect(500, ack=ack)
+        found += got
+        ack = reply["ext"]["ack"]
+    await person.connect(0, ack=ack)
+    return found
+
+
+@pytest.mark.parametrize("shard", [0, 1])
+async def test_a_session_gets_the_letters_of_all_shards_that_are_replayed_to_it(
+    both: Workers, ada: Operator, shard: int
+) -> None:
+    await refused(both, ada)
+    joe, key = both.person(0), f"{both.subject_of(shard, 'joe')}/1"
+    await joe.handshake(key)
+    planned = await ada.change(
+        "POST", "/replays", {"all": True, "options": {"to": key}, "dry_run": True}
+    )
+    assert (planned["total"], planned["skips"], planned["away"]) == (4, {}, {})
+    reading = asyncio.create_task(events(joe, 4))
+    over = await replayed(ada, to=key)
+    assert [each["data"] for each in await reading] == ["0:1", "0:2", "1:1", "1:2"]
+    assert (over["state"], over["total"], over["sent"], over["skips"]) == ("done", 4, 4, {})
+    assert (over["acked"], over["died_again"]) == (4, 0)
+    found = (await ada.get("/dead-letters"))["items"]
+    assert [each["state"] for each in found] == ["replayed"] * 4
+
+
+async def test_letters_stay_where_they_are_if_no_shard_has_the_session(
+    both: Workers, ada: Operator
+) -> None:
+    keys = await refused(both, ada)
+    for shard in (0, 1):
+        over = await replayed(ada, to=f"{both.subject_of(shard, 'nobody')}/1")
+        assert (over["sent"], over["skips"]) == (0, {"receiver": 4})
+    found = (await ada.get("/dead-letters"))["items"]
+    assert {(each["state"], each["receiver"]) for each in found} == {("new", key) for key in keys}
 
 
 async def test_each_imported_letter_goes_to_the_shard_that_has_its_receiver(
