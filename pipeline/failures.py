@@ -84,6 +84,10 @@ _KNOWN = {
     "Java heap space": _NO_MEMORY,
     "GC overhead limit": _NO_MEMORY,
     "Answer from Java side is empty": _ENDED,
+    "Python worker failed to connect back": (
+        "Spark's Python did not answer within ten seconds: run the command again, or let "
+        "PYSPARK_PYTHON name a Python that has Holdfast and pyspark"
+    ),
     "waiting for the Python worker to connect": (
         "this machine is too busy to start Python within Spark's ten seconds: run the command again"
     ),

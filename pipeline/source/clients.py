@@ -20,6 +20,15 @@ _FOR_SENTINELS = {"sentinel_username": "username", "sentinel_password": "passwor
 
 def connect(url: str) -> "Redis":
     """Return a client with short timeouts. Raises `PipelineFailed`."""
+    try:
+        return _client(url)
+    except ValueError as error:
+        # Of urllib and redis-py: no such scheme, or a port that is none.
+        words = "that is no store: it is redis://HOST:6379/0, rediss://… or unix:///PATH"
+        raise PipelineFailed(f"{_places(url)}: {words} ({error})") from error
+
+
+def _client(url: str) -> "Redis":
     scheme, _, kind = urlsplit(url).scheme.partition("+")
     with answering(url):
         if kind == "sentinel":

@@ -5,7 +5,8 @@ piece that a task would read.
 """
 
 import json
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
@@ -15,6 +16,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    Filter,
     InputPartition,
 )
 from pyspark.sql.streaming.datasource import (
@@ -32,6 +34,7 @@ from holdfast.pipeline.failures import (
 )
 from holdfast.pipeline.schemas import JOURNAL
 from holdfast.pipeline.source.clients import answering
+from holdfast.pipeline.source.filters import is_known, passing
 from holdfast.pipeline.source.options import EARLIEST, LATEST, NAME, Form, SourceOptions
 from holdfast.pipeline.source.outline import Position
 from holdfast.pipeline.source.pace import Pace
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+_GIVES_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"
 _COLUMNS = {Form.EVENTS: JOURNAL, Form.RANGES: RANGE}
 
 
@@ -62,7 +66,8 @@ class JournalSource(DataSource):
         return _COLUMNS[self._options().form]
 
     def reader(self, schema: "StructType") -> DataSourceReader:
-        return _BatchReader(self._options())
+        options = self._options()
+        return _FilteringReader(options) if _passes_filters() else _BatchReader(options)
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         options = self._options()
@@ -105,6 +110,11 @@ class _Reader:
         accepts = not self._how.fails_on_loss
         return Planner(self._journals(), cores=self._how.pieces, accepts_loss=accepts)
 
+    def _check_journal(self) -> None:
+        # An ingest waits for the first frame.
+        if self._how.form is Form.EVENTS:
+            self._journals().check_journal()
+
     def _newest(self, start: Offset) -> Offset:
         planner = self._planner()
         return planner.advance(start, planner.newest(), None)
@@ -126,10 +136,28 @@ class _BatchReader(_Reader, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         with _explaining(self._how):
+            self._check_journal()
             start, ending = self._offset(self._how.starting), self._how.ending
             end = self._newest(start) if ending == LATEST else self._offset(ending)
             # Spark does not accept none.
             return self._shares(start, end) or [_Share(None)]
+
+
+class _FilteringReader(_BatchReader):
+    """Leaves out events that do not pass Spark's filters, so that they do not pass through Java."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        super().__init__(options)
+        self._taken: list[Filter] = []
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        if self._how.form is not Form.EVENTS:
+            return filters
+        self._taken = [each for each in filters if is_known(each)]
+        return [each for each in filters if not is_known(each)]
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        return passing(super().read(partition), self._taken)
 
 
 class _StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -143,6 +171,7 @@ class _StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def initialOffset(self) -> Offset:
         with _explaining(self._how):
+            self._check_journal()
             return self._offset(self._how.starting)
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -175,6 +204,16 @@ class _StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow
             raise StoreChanged(
                 "the offset is that of another store, or of this one before it was emptied"
             )
+
+
+def _passes_filters() -> bool:
+    """Return whether Spark asks for a reader in order to give it filters.
+
+    Only then may the reader have a method for them: Spark refuses it where filters are off, as they
+    are by default. The processes that give filters run a separate module.
+    """
+    main = getattr(sys.modules["__main__"], "__spec__", None)
+    return _GIVES_FILTERS in sys.modules or getattr(main, "name", "") == _GIVES_FILTERS
 
 
 _ACCEPT = "Set the option failOnDataLoss to false to continue without what is missing"

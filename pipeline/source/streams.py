@@ -108,6 +108,17 @@ class Journals:
         """Return the nodes that ever wrote a frame."""
         return sorted(self.numbered())
 
+    def check_journal(self) -> None:
+        """Raise `PipelineFailed` if no server has written a frame, and say why that may be."""
+        if self.nodes():
+            return
+        why = (
+            "its server has just begun, or its setting journal is off"
+            if self.epoch()
+            else "no server has used it in this store"
+        )
+        raise PipelineFailed(f"the namespace {self._namespace} has no journal: {why}")
+
     def redis(self, node: str) -> "Redis":
         """Return the store that has a node's journal."""
         return self._of(node).redis

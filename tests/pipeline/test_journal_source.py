@@ -2,10 +2,11 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -17,10 +18,14 @@ from holdfast.pipeline.source.planning import Planner
 from holdfast.pipeline.source.ranges import piece_of, range_of
 from holdfast.pipeline.source.reading import read_piece
 from holdfast.pipeline.source.streams import Journals
+from holdfast.store.keys import RedisKeys
 from tests.pages import ROOT, blocks
 from tests.pipeline.journals import Writer
+from tests.pipeline.stored import store_events
 from tests.pipeline.test_source import some_events
 from tests.store.servers import ValkeyServer
+from tests.unit.pipeline.framed_events import one_run
+from tests.unit.pipeline.stories import the_story
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,6 +113,42 @@ def test_a_batch_has_a_typed_row_for_each_event(
         ("handed", 10),
         ("acked", 10),
     }
+
+
+def test_spark_reads_the_tables_by_the_files_that_belong_to_them(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = store_events(tmp_path / "lake", one_run(the_story()))
+    # A file that was replaced, which belongs to the table no more.
+    (file,) = lake.found("life")
+    shutil.copy(file.path, file.path.with_name("replaced.parquet"))
+    known: dict[str, Any] = {"spark": spark}
+    exec(EXAMPLES["tables"].replace("data/lake", str(lake.root)), known)
+    assert {row.state: row["count"] for row in known["counted"].collect()} == {
+        "acked": 18,
+        "dead": 2,
+    }
+
+
+def test_filters_are_evaluated_before_rows_pass_through_java(
+    notebook: "SparkSession", store: ValkeyServer
+) -> None:
+    Writer(store).write_all(some_events(0, 10), each=6)
+    setting = "spark.sql.python.filterPushdown.enabled"
+    # As it is by default, Spark does it.
+    assert read(notebook, store).filter("kind = 'acked'").count() == 10
+    notebook.conf.set(setting, "true")
+    try:
+        found = read(notebook, store).filter("kind = 'acked' and ts > '2020-01-01' and pos % 1 = 0")
+        assert found.count() == 10
+        plan = found._jdf.queryExecution().executedPlan().toString()
+    finally:
+        notebook.conf.unset(setting)
+    # What is left to Spark.
+    [condition] = [line.partition("Filter ")[2] for line in plan.splitlines() if "Filter (" in line]
+    assert condition.startswith("((pos#"), plan
+    assert "kind" not in condition
+    assert "ts" not in condition
 
 
 def test_sql_reads_the_journal_as_a_view(
@@ -235,6 +276,31 @@ def test_a_store_that_was_emptied_stops_a_stream_and_it_says_how_to_go_on(
     with pytest.raises(StreamingQueryException, match=r"before it was emptied. Begin"):
         taken(notebook, store, tmp_path)
     assert taken(notebook, store, tmp_path, failOnDataLoss=False) == [7]
+
+
+@pytest.mark.parametrize("url", ["htp://127.0.0.1", "redis://127.0.0.1:x/0", "127.0.0.1:6379"])
+def test_a_wrong_url_is_one_sentence(url: str) -> None:
+    with pytest.raises(PipelineFailed, match="that is no store: it is redis://HOST") as failed:
+        reader_of(url=url).partitions()
+    assert "\n" not in str(failed.value)
+
+
+def test_a_namespace_without_a_journal_is_named_with_the_reason(store: ValkeyServer) -> None:
+    with pytest.raises(PipelineFailed, match="the namespace news has no journal: no server"):
+        reader_of(url=store.url, namespace="news").partitions()
+    with pytest.raises(PipelineFailed, match="the namespace news has no journal: no server"):
+        stream_of(url=store.url, namespace="news").initialOffset()
+    store.ask("HSET", RedisKeys("news").meta, "epoch", "seed-1")
+    with pytest.raises(PipelineFailed, match="or its setting journal is off"):
+        reader_of(url=store.url, namespace="news").partitions()
+
+
+def reader_of(**options: str) -> Any:
+    return JournalSource(options).reader(cast("Any", None))
+
+
+def stream_of(**options: str) -> Any:
+    return JournalSource(options).streamReader(cast("Any", None))
 
 
 def test_a_store_that_does_not_answer_is_named(notebook: "SparkSession", tmp_path: Path) -> None:
