@@ -22,14 +22,15 @@ from holdfast.web.misdirected import answering_to
 from holdfast.web.origins import OriginTrust, only_value
 from holdfast.web.pages import PAGE_HEADERS, add_console, add_pages
 from holdfast.web.publish_requests import Divider, OneShard, PublishRequests
+from holdfast.web.request_kinds import PROBES, RequestKind
 from holdfast.web.speaking import until_speaking
 from holdfast.web.static_files import StaticFiles
-from holdfast.web.websocket import WebSocketFrontEnd
+from holdfast.web.websocket import WebSocketFrontEnd, is_upgrade
 
 # Which shard has which buckets, if there is one.
 ONE_SHARD = b'{"v":1,"ranges":[[0,999,0]]}'
 # They are answered even while this process must not speak to clients.
-_PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
+_TELLING = PROBES | {"/metrics"}
 # Returns why the server is not ready, or None, and what an operator should know although it is.
 Readiness = Callable[[], Awaitable[tuple[str | None, str]]]
 
@@ -96,7 +97,7 @@ def _bayeux_handler(
             return await long_poll(request, endpoint)
         if request.method == "OPTIONS":
             return _preflight(request, endpoint)
-        if request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":
+        if is_upgrade(request):
             if "websocket" in endpoint.options.transports:
                 return await websockets.serve(request)
         elif request.method == "GET" and "message" in request.query:
@@ -156,14 +157,25 @@ def _in_turn(endpoint: Endpoint) -> Callable[..., Awaitable[web.StreamResponse]]
     async def wait(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        if endpoint.right.is_silent and request.path in _PROBES:
+        if endpoint.right.is_silent and request.path in _TELLING:
             return await handler(request)
-        await endpoint.scheduler.wait_for_turn(has_body=request.body_exists)
+        await endpoint.scheduler.wait_for_turn(_kind_of(request))
         response = await handler(request)
         await until_speaking(endpoint.right)
         return response
 
     return wait
+
+
+def _kind_of(request: web.Request) -> RequestKind:
+    if request.body_exists:
+        return RequestKind.OTHER
+    if is_upgrade(request):
+        return RequestKind.UPGRADE
+    if request.path in PROBES:
+        return RequestKind.PROBE
+    is_first = getattr(request.protocol, "unused_since", None) is not None
+    return RequestKind.FIRST_QUESTION if is_first else RequestKind.QUESTION
 
 
 def _add_metrics(application: web.Application, metrics: MetricsPage) -> None:

@@ -17,10 +17,28 @@ class Beginnings:
         self._turns: deque[asyncio.Future[None]] = deque()
         # How many have not begun although their turn may have come.
         self.waiting = 0
+        # How many have begun in this turn.
+        self._begun = 0
 
     def __len__(self) -> int:
         """Return how many have no turn yet, some of which may have left."""
         return len(self._turns)
+
+    def begins_at_once(self) -> bool:
+        """Return whether one more request begins in this turn, although its time is spent.
+
+        Those that would begin together in the next turn need not wait for it.
+        """
+        if self.waiting or self._begun == _MOST:
+            return False
+        if not self._begun:
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self._end_turn)
+        self._begun += 1
+        return True
+
+    def _end_turn(self) -> None:
+        self._begun = 0
 
     async def wait(self) -> None:
         """Wait until `let_begin` lets this request begin."""

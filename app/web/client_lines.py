@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from holdfast.web.known_head import LENGTH
+from holdfast.web.request_kinds import RequestKind
 from holdfast.web.turn_budget import Turn
 
 # How much of each turn is for what waits here.
@@ -20,10 +21,6 @@ _END: Final = b"\r\n\r\n"
 _COOKIE: Final = re.compile(rb"[^;\r]*")
 _NAME_OF_ID: Final = b'"clientId"'
 _ID: Final = re.compile(rb'"clientId"\s*:\s*"([^"]{1,128})"')
-_QUICK: Final = b"quick "
-_QUESTION: Final = b"GET "
-# An upgrade has `websocket` in its head, in one spelling or another.
-_UPGRADE: Final = b"ebsocket"
 
 Read = Callable[[], None]
 
@@ -31,9 +28,8 @@ Read = Callable[[], None]
 class ClientLines:
     """Lets connections parse in later turns, for each client in the order of arrival.
 
-    Places take turns, and so do the clients of a place. A place is an address; what is quickly
-    handled has another one: questions (`GET`), and requests with the same head as before. Each
-    connection waits once, so the limit of connections also limits how many wait.
+    Places take turns, and so do the clients of a place. An address has a place for each kind of
+    requests. Each connection waits once, so the limit of connections also limits how many wait.
     """
 
     def __init__(
@@ -127,14 +123,9 @@ class ClientLines:
                 self._read_soon()
 
 
-def place_of(address: bytes, is_quick: bool) -> bytes:
-    """Return the place of a client: what is quickly handled has another place."""
-    return _QUICK + address if is_quick else address
-
-
-def is_question(data: bytes) -> bool:
-    """Return whether a request is quickly answered."""
-    return data.startswith(_QUESTION) and data.find(_UPGRADE) < 0
+def place_of(address: bytes, kind: RequestKind) -> bytes:
+    """Return the place of a client: an address has one for each kind of requests."""
+    return kind.value + address
 
 
 def session_in(data: bytes) -> bytes:

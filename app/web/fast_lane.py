@@ -69,7 +69,6 @@ class FastLane(ReadingAside):
         "is_given",
         "requests",
         "trail",
-        "unused_since",
     )
 
     connection_type = ConnectionType.LONG_POLLING
@@ -88,8 +87,6 @@ class FastLane(ReadingAside):
         self.is_given = False
         self.requests = 0
         self.trail: Trail | None = None
-        # When the connection was made; None once it has sent a further request.
-        self.unused_since: float | None = parts.endpoint.clock()
         # The content of the last head, and the last two heads, to recognise repeats.
         self._speaker = NO_SPEAKER
         self._cors = _NO_CORS

@@ -7,7 +7,9 @@ rights, budgets, quotas and extensions are the same as any client's.
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from time import thread_time
 from typing import NamedTuple, Protocol
 
 import orjson
@@ -19,11 +21,11 @@ from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.caller import Caller, Speaker, credentials_in
 from holdfast.bayeux.wire.client_ids import ClientIds
-from holdfast.bayeux.wire.codec import Json, decode
+from holdfast.bayeux.wire.codec import Json, decode, read
 from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
 from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.transports import ConnectionType, SpeakerKind
-from holdfast.bayeux.wire.unfit import Unfit, malformed
+from holdfast.bayeux.wire.unfit import Salvage, Unfit, malformed
 from holdfast.delivery.basics.channels import Channels, Kind
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.web.admin.paths import LINES
@@ -79,7 +81,7 @@ class PublishRequests:
         state = endpoint.bayeux.state
         self._channels = state.channels
         self._limits = state.options.request_limits
-        # Large bodies are decoded one after the other, each in a separate turn.
+        # Large bodies are decoded one after the other.
         self._decoding = asyncio.Lock()
 
     async def answer(self, request: web.Request) -> web.Response:
@@ -99,22 +101,37 @@ class PublishRequests:
     async def _messages(self, caller: Caller, body: bytes, count: int | None) -> list[Json]:
         """Decode the body. Raises `RequestRefused`."""
         if len(body) <= SMALL:
-            return self._decoded(body, count)
-        endpoint = self._endpoint
-        endpoint.intake.take(len(body), caller.network)
-        try:
-            async with self._decoding:
-                await asyncio.sleep(0)
-                return self._decoded(body, count)
-        finally:
-            endpoint.intake.give_back(len(body), caller.network)
-
-    def _decoded(self, body: bytes, count: int | None) -> list[Json]:
-        """Decode the messages; if they came in lines, there is one in each."""
-        messages = decode(body, self._limits)
+            messages = decode(body, self._limits)
+        else:
+            self._endpoint.intake.take(len(body), caller.network)
+            try:
+                async with self._decoding:
+                    messages = await self._decode_large(body)
+            finally:
+                self._endpoint.intake.give_back(len(body), caller.network)
         if count is not None and len(messages) != count:
             raise malformed("a line that is not one message")
         return messages
+
+    async def _decode_large(self, body: bytes) -> list[Json]:
+        """Decode in steps. After each, other requests get as much time."""
+        async with self._rest_after_step():
+            found = read(body, self._limits)
+        if not isinstance(found, Salvage):
+            return found
+        is_over = False
+        while not is_over:
+            async with self._rest_after_step():
+                is_over = found.go_on()
+        return found.messages
+
+    @asynccontextmanager
+    async def _rest_after_step(self) -> AsyncIterator[None]:
+        began_s = thread_time()
+        try:
+            yield
+        finally:
+            await asyncio.sleep(thread_time() - began_s)
 
     async def _publish(
         self,

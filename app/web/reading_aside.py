@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
-from holdfast.web.client_lines import is_question, is_whole, place_of
+from holdfast.web.client_lines import is_whole, place_of
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.intake import SMALL
+from holdfast.web.request_kinds import RequestKind, kind_of
 from holdfast.web.socket_reading import SocketReading
 
 if TYPE_CHECKING:
@@ -49,11 +50,13 @@ class ReadingAside(SocketReading):
 
     __slots__ = (
         *("_address", "_begun", "_body", "_in_line", "_is_full", "_lines", "_ordinary"),
-        *("_scheduler", "_set_aside", "_size_aside"),
+        *("_scheduler", "_set_aside", "_size_aside", "unused_since"),
     )
 
     def __init__(self, endpoint: Endpoint, manager: web.Server) -> None:
         super().__init__(endpoint, manager)
+        # When the connection was made; None once it has sent a further request.
+        self.unused_since: float | None = endpoint.clock()
         self._scheduler = endpoint.scheduler
         self._lines = endpoint.scheduler.lines
         # Requests that aiohttp has not answered yet, and the body of the last of them.
@@ -99,7 +102,7 @@ class ReadingAside(SocketReading):
 
     def _is_new_and_late(self, data: bytes) -> bool:
         """Return whether `_puts_off_unparsed` would put these bytes aside, in the usual case."""
-        is_new = self._begun is None and not self._is_quick(data)
+        is_new = self._begun is None and not self._begins_as_before(data)
         return is_new and len(data) <= _FEW and self._endpoint.turn.is_spent()
 
     def _puts_off_unparsed(self, data: bytes) -> bool:
@@ -112,7 +115,7 @@ class ReadingAside(SocketReading):
         if self._upgraded or self._is_taken():
             return False
         turn = self._endpoint.turn
-        if turn.is_spent() and (is_much or turn.is_overdue() or not self._is_quick(data)):
+        if turn.is_spent() and (is_much or turn.is_overdue() or not self._begins_as_before(data)):
             self._line_up(self._client_of(data), data)
             return True
         if not is_much or len(data) <= self._size_of_piece(data):
@@ -126,7 +129,7 @@ class ReadingAside(SocketReading):
         begun = self._begun
         if begun is not None and begun.head:
             data = begun.head + data
-        place = place_of(self._find_address(), is_question(data))
+        place = place_of(self._find_address(), self._kind_of(data))
         return self._lines.client_of(data, place)
 
     def _find_address(self) -> bytes:
@@ -144,16 +147,19 @@ class ReadingAside(SocketReading):
         if data:
             self._put_all_aside(data)
         first = self._set_aside[0] if self._set_aside else b""
-        place = place_of(self._find_address(), self._is_quick(first))
+        kind = RequestKind.REPEATED if self._begins_as_before(first) else self._kind_of(first)
+        place = place_of(self._find_address(), kind)
         self._lines.add(self._read_in_turn, client, place)
         self._scheduler.answer_if_overdue()
 
-    def _is_quick(self, data: bytes) -> bool:
-        """Return whether a request takes little, so that it has the patience of small ones."""
-        return is_question(data) or self._begins_as_before(data)
+    def _kind_of(self, data: bytes) -> RequestKind:
+        return kind_of(data, is_first=self.unused_since is not None)
 
     def _begins_as_before(self, data: bytes) -> bool:
-        """Return whether the connection has had a request with the same head."""
+        """Return whether the connection has had a request with the same head.
+
+        Such a request takes little, so it has the patience of small ones.
+        """
         raise NotImplementedError
 
     def _let_others_rest(self) -> None:

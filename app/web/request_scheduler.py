@@ -25,6 +25,7 @@ from holdfast.web.client_lines import ClientLines, session_in
 from holdfast.web.cookies import DEFAULT_NAME
 from holdfast.web.intake import SMALL, Intake, UnreadRequests
 from holdfast.web.lone_requests import is_lone_connect, is_lone_disconnect, is_lone_handshake
+from holdfast.web.request_kinds import RequestKind
 from holdfast.web.speaking import SpeakingRight
 from holdfast.web.turn_budget import Turn
 
@@ -111,7 +112,7 @@ class RequestScheduler:
         # How many small requests of each client wait.
         self._clients: Counter[str | bytes] = Counter()
         # Requests of the aiohttp front end. A question need not wait for a thousand uploads.
-        self._questions, self._uploads = Beginnings(), Beginnings()
+        self._beginnings = {kind: Beginnings() for kind in RequestKind}
         # At how many waiting requests to look again, during a silence, for clients that have left.
         self._look_at = _MANY
         # Decoded requests, handled in rotation.
@@ -122,12 +123,13 @@ class RequestScheduler:
         # continues.
         self._pause: asyncio.TimerHandle | None = None
 
-    async def wait_for_turn(self, *, has_body: bool) -> None:
+    async def wait_for_turn(self, kind: RequestKind) -> None:
         """Wait until there is time for a request of the aiohttp front end."""
-        beginnings = self._uploads if has_body else self._questions
+        beginnings = self._beginnings[kind]
         # Always ask, because the first call in a turn starts the budget.
-        is_over = self._bayeux.state.is_turn_over() or self._right.is_silent
-        if is_over or beginnings.waiting:
+        is_over = self._bayeux.state.is_turn_over()
+        is_silent = self._right.is_silent
+        if is_silent or (beginnings.waiting if not is_over else not beginnings.begins_at_once()):
             self._go_on_soon()
             await beginnings.wait()
 
@@ -254,7 +256,7 @@ class RequestScheduler:
     @property
     def is_busy(self) -> bool:
         """Whether requests wait for a later turn."""
-        are_beginning = self._questions.waiting + self._uploads.waiting > 0
+        are_beginning = any(each.waiting for each in self._beginnings.values())
         is_going_on = self._has_small() or self._going or self._waiting
         return bool(is_going_on or are_beginning or len(self.lines))
 
@@ -304,8 +306,8 @@ class RequestScheduler:
         self._turn.begin_anew(_SHARE_S)
         # The time of a turn starts with the first question.
         self._turn.is_spent()
-        self._questions.let_begin()
-        self._uploads.let_begin()
+        for each in self._beginnings.values():
+            each.let_begin()
         begun = len(self._going) + len(self._waiting)
         self._begin_small(connects=True)
         if begun:
@@ -314,7 +316,7 @@ class RequestScheduler:
         has_next = self._handle_until_over(self._next, begun)
         # Connections that are read next must not suffer for these.
         self._turn.begin_anew()
-        are_beginning = len(self._questions) + len(self._uploads) > 0
+        are_beginning = any(map(len, self._beginnings.values()))
         has_others = has_next and bool(self._going or self._waiting)
         if self._has_small() or are_beginning or has_others:
             self._go_on_soon()

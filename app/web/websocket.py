@@ -27,6 +27,11 @@ _RELAYED_S = 5.0
 _RELAYED_PER_S = 100
 
 
+def is_upgrade(request: web.Request) -> bool:
+    """Return whether a request asks for a WebSocket."""
+    return request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket"
+
+
 class WebSocketFrontEnd:
     """Opens sockets and reads from them; tracks them so that they can be closed at the end."""
 

@@ -95,7 +95,7 @@ def measure(attack: Attack, bystander: Bystander, times: int) -> Stall:
         pass
     ended = time.perf_counter()
     time.sleep(_AFTERMATH_S)
-    return stall(bystander, memory, begun, ended)
+    return stall(bystander, memory, begun, ended, lets_stand=attack.lets_stand)
 
 
 def send(attack: Attack, times: int, has_enough: Callable[[], bool]) -> None:
@@ -107,11 +107,15 @@ def send(attack: Attack, times: int, has_enough: Callable[[], bool]) -> None:
         attack.client.post(attack.body)
 
 
-def stall(bystander: Bystander, memory: Memory, begun: float, ended: float) -> Stall:
+def stall(
+    bystander: Bystander, memory: Memory, begun: float, ended: float, *, lets_stand: bool = False
+) -> Stall:
     waits = bystander.waits(begun, ended + _AFTERMATH_S)
+    if lets_stand:
+        waits = [wait._replace(took=min(wait.took, wait.worked)) for wait in waits]
     longest = 1000 * max(wait.took for wait in waits)
     worked = 1000 * max(wait.worked for wait in waits)
-    answered = bystander.waits(begun, ended)
+    answered = [wait for wait in waits if wait.asked <= ended]
     during = sorted(1000 * wait.took for wait in answered or waits)
     p95 = during[int(0.95 * len(during))]
     median, took = statistics.median(during), ended - begun

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from bench.stalls.clients import Client, Message, connect, publish, subscribe
 from bench.stalls.elsewhere import Elsewhere
+from bench.stalls.volleys import Link, Socket, Volley
 
 # The limits: messages of a request, entries of a queue, subscriptions of a session, channels with
 # cursors of their own, segments of a channel, bytes of a request, depth of JSON, and values in it.
@@ -29,8 +30,12 @@ _ROOM = 1_000
 _EXPIRING, _LETTERS_EACH, _EXPIRE_MS = 100, 500, 1_000
 # Sessions that return together, and the messages that wait for each.
 _RETURNING, _MISSED = 4_000, 100
+# Open connections that all send a request at the same time.
+_ASKING = 1_000
 # Connections that send half a body at the same time, and how much that is.
 _HALVES, _HALF = 1_000, 50_000
+# Small messages in one segment, and large bodies that are sent at the same time.
+_TOGETHER, _BODIES = 100, 20
 # Different filters of the server, those of one session that apply to the same channel, and the
 # length of the text that their patterns search.
 _FILTERS, _FILTERS_EACH, _SEARCHED = 250, 50, 1024
@@ -59,6 +64,8 @@ class Attack(NamedTuple):
     crowd: tuple[Client, ...] = ()
     # Whether the request makes the same work if it is sent again.
     is_repeatable: bool = False
+    # Whether it lets the server stand, so that only its processor time says how long others wait.
+    lets_stand: bool = False
 
 
 Case = Callable[[str], Attack]
@@ -247,6 +254,71 @@ def expiries(url: str) -> Attack:
 def returns(url: str) -> Attack:
     """Many sessions come back at once, with many messages each."""
     return Attack(Elsewhere("bench.stalls.returning", url, _RETURNING, _MISSED), b"")
+
+
+def socket_returns(url: str) -> Attack:
+    """The same over WebSocket."""
+    return _crowd_of(url, "returning", _RETURNING, _MISSED)
+
+
+def socket_handshakes(url: str) -> Attack:
+    """Many clients connect, and send an upgrade and a handshake at once."""
+    return _crowd_of(url, "new", _RETURNING)
+
+
+def socket_upgrades(url: str) -> Attack:
+    """Many connections that are open already send an upgrade and a handshake at once."""
+    return _crowd_of(url, "open", _ASKING)
+
+
+def socket_departures(url: str) -> Attack:
+    """Many clients close their sockets at once."""
+    return _crowd_of(url, "leaving", _RETURNING)
+
+
+def unknown_paths(url: str) -> Attack:
+    return _crowd_of(url, "asking", _ASKING, "/nothing")
+
+
+def unknown_operators(url: str) -> Attack:
+    """Many clients ask the administration without a token."""
+    return _crowd_of(url, "asking", _ASKING, "/admin/api/v1/dead-letters")
+
+
+def answered_by_all(url: str) -> Attack:
+    """A hundred requests, each to a thousand responders, in one segment."""
+    crowd = _crowd(url, "/asked/all")
+    for each in crowd:
+        each.begin(each.body([connect()]))
+    link = Socket(url, {"request": True})
+    asks = [
+        publish("/asked/all", ext={"replyTo": f"{link.ret}/4{n:06}", "timeout": 60_000})
+        for n in range(_TOGETHER)
+    ]
+    bodies = [json.dumps([{**ask, "clientId": link.id}]).encode() for ask in asks]
+    volley = Volley([link], [b"".join(map(link.bytes_of, bodies))], _TOGETHER)
+    return Attack(volley, b"", crowd)
+
+
+def long_digits(url: str) -> Attack:
+    """Bodies with numbers of thousands of digits, over a connection each."""
+    return _bodies(url, "POST /cometd")
+
+
+def long_digits_published(url: str) -> Attack:
+    """The same without a session."""
+    return _bodies(url, "POST /publish")
+
+
+def _bodies(url: str, line: str) -> Attack:
+    data = _array("7" * 2_000, 1_000).encode()
+    body = b'[{"channel":"/json","data":' + data + b"}]"
+    links = [Link(url) for _ in range(_BODIES)]
+    return Attack(Volley(links, [each.request(line, body) for each in links], 1), b"")
+
+
+def _crowd_of(url: str, *words: str | int) -> Attack:
+    return Attack(Elsewhere("bench.stalls.crowds", url, *words), b"", lets_stand=True)
 
 
 def new_heads(url: str) -> Attack:
@@ -564,6 +636,15 @@ CASES: dict[str, Case] = {
             moves,
             moves_back,
             returns,
+            socket_returns,
+            socket_handshakes,
+            socket_upgrades,
+            socket_departures,
+            unknown_paths,
+            unknown_operators,
+            answered_by_all,
+            long_digits,
+            long_digits_published,
             new_heads,
             half_bodies,
             filters,

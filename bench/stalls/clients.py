@@ -4,7 +4,8 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -100,7 +101,7 @@ def subscribe(*patterns: str) -> Message:
 
 
 class Wait(NamedTuple):
-    """One publish of the bystander: when it was sent, and how long the reply took, in seconds."""
+    """One request of the bystander: when it was sent, and how long the reply took, in seconds."""
 
     asked: float
     took: float
@@ -109,7 +110,7 @@ class Wait(NamedTuple):
 
 
 class Bystander(threading.Thread):
-    """Publishes small messages in a loop, and measures how long each reply takes.
+    """Publishes small messages and asks `/healthz` in turn, and measures how long each reply takes.
 
     Time in which the bystander or the server waited for a processor does not count: it depends on
     the other load of the machine.
@@ -121,15 +122,18 @@ class Bystander(threading.Thread):
         self._pid = server
         self._server = Path("/proc", str(server), "schedstat")
         self._body = self._client.body([publish("/bystander")])
+        self._probe = http.client.HTTPConnection(urlsplit(url).netloc, timeout=_TIMEOUT_S)
         self._is_over = threading.Event()
         self._waits: list[Wait] = []
 
     def run(self) -> None:
         own = Path("/proc/self/task", str(threading.get_native_id()), "schedstat")
-        while not self._is_over.is_set():
+        for ask in cycle((self._publish, self._look)):
+            if self._is_over.is_set():
+                return
             before, queued_before = _schedule(self._server), _schedule(own).queued
             asked = time.perf_counter()
-            is_answered = self._ask()
+            is_answered = _is_answered(ask)
             took = time.perf_counter() - asked
             after, queued_after = _schedule(self._server), _schedule(own).queued
             queued = after.queued - before.queued + queued_after - queued_before
@@ -138,12 +142,12 @@ class Bystander(threading.Thread):
                 return
             time.sleep(_REST_S)
 
-    def _ask(self) -> bool:
-        try:
-            self._client.post(self._body)
-        except TimeoutError:
-            return False
-        return True
+    def _publish(self) -> None:
+        self._client.post(self._body)
+
+    def _look(self) -> None:
+        self._probe.request("GET", "/healthz")
+        self._probe.getresponse().read()
 
     def memory(self) -> Memory:
         """Return the memory of the server, measured from now on."""
@@ -153,16 +157,25 @@ class Bystander(threading.Thread):
         self._is_over.set()
         self.join()
         self._client.close()
+        self._probe.close()
 
     def answers_since(self, begun: float) -> int:
-        """Return how many publishes since then have been answered."""
+        """Return how many requests since then have been answered."""
         return sum(wait.asked >= begun for wait in self._waits)
 
     def waits(self, begun: float, ended: float) -> list[Wait]:
-        """Return the publishes that waited for their replies in this time."""
+        """Return the requests that waited for their replies in this time."""
         while self.is_alive() and not (self._waits and self._waits[-1].asked > ended):
             time.sleep(_REST_S)
         return [wait for wait in self._waits if begun - wait.took <= wait.asked <= ended]
+
+
+def _is_answered(ask: Callable[[], None]) -> bool:
+    try:
+        ask()
+    except TimeoutError:
+        return False
+    return True
 
 
 class _Schedule(NamedTuple):

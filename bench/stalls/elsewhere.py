@@ -12,9 +12,9 @@ class Elsewhere:
     answered, and lives until it gets a further one.
     """
 
-    def __init__(self, module: str, url: str, *numbers: int) -> None:
-        words = [sys.executable, "-m", module, url, *map(str, numbers)]
-        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, module: str, url: str, *words: str | int) -> None:
+        command = [sys.executable, "-m", module, url, *map(str, words)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._hear()
 
     def post(self, body: bytes) -> bytes:

@@ -31,9 +31,9 @@ class Crowd:
         self._head = f"POST {split.path} HTTP/1.1\r\nHost: {split.netloc}\r\n"
         self._head += "Content-Type: application/json\r\n"
         self._links: list[socket.socket] = []
-        self._ids: list[str] = []
+        self.ids: list[str] = []
         # The browsers that the server gave them, as headers.
-        self._cookies: list[str] = []
+        self.cookies: list[str] = []
         for start in range(0, count, _TOGETHER):
             self._shake_hands(range(start, min(start + _TOGETHER, count)))
 
@@ -46,13 +46,18 @@ class Crowd:
         for response in self._exchange(numbers, hellos):
             head, _, body = response.partition(_END_OF_HEAD)
             [reply] = json.loads(body)
-            self._ids.append(reply["clientId"])
+            self.ids.append(reply["clientId"])
             cookie = head.decode().partition("Set-Cookie: ")[2].partition(";")[0]
-            self._cookies.append(f"Cookie: {cookie}\r\n")
+            self.cookies.append(f"Cookie: {cookie}\r\n")
+
+    def close(self) -> None:
+        """Close all connections. Their sessions stay."""
+        for link in self._links:
+            link.close()
 
     def say(self, message: Message) -> int:
         """Send this message of each session at once; return how many bytes came back."""
-        bodies = [json.dumps([{**message, "clientId": own}]).encode() for own in self._ids]
+        bodies = [json.dumps([{**message, "clientId": own}]).encode() for own in self.ids]
         responses = self._exchange(range(len(bodies)), bodies)
         if not all(b'"successful":true' in each for each in responses):
             raise RuntimeError("the server refuses a message")
@@ -61,7 +66,7 @@ class Crowd:
     def _exchange(self, numbers: Sequence[int], bodies: Sequence[bytes]) -> list[bytes]:
         """Send the requests of these sessions, then read all responses."""
         for number, body in zip(numbers, bodies, strict=True):
-            cookie = self._cookies[number] if number < len(self._cookies) else ""
+            cookie = self.cookies[number] if number < len(self.cookies) else ""
             head = f"{self._head}{cookie}Content-Length: {len(body)}\r\n\r\n"
             self._links[number].sendall(head.encode() + body)
         return _responses([self._links[number] for number in numbers])

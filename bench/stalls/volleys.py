@@ -191,14 +191,25 @@ class Socket(Link):
         found = b""
         while b'"clientId":"' not in found or not found.endswith(b"]"):
             found += self.socket.recv(1 << 16)
-        self.id = found.partition(b'"clientId":"')[2].partition(b'"')[0].decode()
+        self.id = _text_in(found, "clientId")
+        # The beginning of its reply channels, if it sends requests.
+        self.ret = _text_in(found, "ret")
 
     def bytes_of(self, body: bytes) -> bytes:
         """Return the bytes that carry these messages."""
-        size = len(body)
-        head = bytes((0x81, 0x80 | size)) if size < 126 else b"\x81\xfe" + size.to_bytes(2)
-        # With a mask of zeros, the payload stays as it is.
-        return head + bytes(4) + body
+        return in_frame(body)
+
+
+def _text_in(messages: bytes, name: str) -> str:
+    return messages.partition(f'"{name}":"'.encode())[2].partition(b'"')[0].decode()
+
+
+def in_frame(body: bytes) -> bytes:
+    """Return a frame of a WebSocket's client."""
+    size = len(body)
+    head = bytes((0x81, 0x80 | size)) if size < 126 else b"\x81\xfe" + size.to_bytes(2)
+    # With a mask of zeros, the payload stays as it is.
+    return head + bytes(4) + body
 
 
 class Volley:

@@ -250,15 +250,15 @@ async def test_a_question_does_not_wait_behind_all_the_heads_of_others() -> None
 
 async def test_an_upgrade_is_no_question() -> None:
     async with Rig(is_turn_over=lambda: True) as rig:
-        one, other = rig.connect(), rig.connect()
-        await in_line(rig, 20)
-        one.send_now(UPGRADE)
+        crowd, other = [rig.connect() for _ in range(20)], rig.connect()
+        for each in crowd:
+            each.send_now(UPGRADE)
         other.send_now(GET)
         await other.settle(24)
         assert len(other.heard().responses) == 1
-        assert not one.heard().responses
+        assert not crowd[-1].heard().responses
         await other.settle(TURNS)
-        assert one.heard().responses[0].status == 101
+        assert crowd[-1].heard().responses[0].status == 101
 
 
 async def test_another_address_does_not_wait_behind_all_the_heads_of_one() -> None:

@@ -1,17 +1,12 @@
 """The fast lane alone: turns, deadlines of requests, and clients that are cut off."""
 
 import asyncio
-import inspect
 import logging
-import re
 from collections.abc import AsyncIterator
 
-import aiohttp
 import pytest
-from aiohttp.web_protocol import RequestHandler
 
 from holdfast.web import listener
-from holdfast.web.aiohttp_parts import _PARTS, is_supported
 from holdfast.web.client_frames import ClientFrames
 from holdfast.web.endpoint import WebOptions
 from holdfast.web.fast_lane import FastLane
@@ -257,33 +252,6 @@ async def test_a_held_connect_ends_when_its_client_is_gone_and_its_queue_stays(
     again = rig.connect()
     await again.send(HOLD)
     assert b'"data":"hello"' in again.heard().responses[-1].body
-
-
-def test_the_fast_lane_is_closed_if_a_part_of_aiohttp_that_it_uses_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert is_supported()
-    for name, part in [
-        ("_PARTS", [*_PARTS, "_new"]),
-        ("HttpRequestParser", str),
-        ("ErrInfo", None),
-    ]:
-        with monkeypatch.context() as changed:
-            changed.setattr(f"holdfast.web.aiohttp_parts.{name}", part)
-            assert not is_supported()
-    monkeypatch.setattr(aiohttp, "__version__", "3.15.0")
-    assert not is_supported()
-
-
-def test_every_used_part_of_aiohttps_handler_is_checked_for() -> None:
-    ours = FastLane.__mro__[: FastLane.__mro__.index(RequestHandler)]
-    used = {name for each in ours for name in vars(each)}
-    for each in ours:
-        used |= {*re.findall(r"(?:\bself|super\(\))\.(_\w+)", inspect.getsource(each))}
-    assert {"_keepalive_handle", "_reading_paused", "_waiter"} <= used
-    theirs = {name for name in used if hasattr(RequestHandler, name)}
-    private = {name for name in theirs if name.startswith("_") and not name.startswith("__")}
-    assert private <= set(_PARTS)
 
 
 @pytest.fixture

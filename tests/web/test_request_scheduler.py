@@ -13,10 +13,12 @@ import pytest
 from holdfast.bayeux.exchanges import RemainingMessages, receive
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange
+from holdfast.bayeux.wire.unfit import Salvage
 from holdfast.web import request_scheduler
 from holdfast.web.endpoint import WebOptions
 from holdfast.web.fast_lane import FastLane
 from holdfast.web.intake import SMALL, Intake
+from holdfast.web.request_kinds import RequestKind, kind_of
 from tests.abuse.attacker import frame
 from tests.web.requests import (
     CONNECT,
@@ -36,6 +38,8 @@ pytestmark = pytest.mark.usefixtures("nothing_blocks")
 MANY = [{**PUBLISH, "id": str(number)} for number in range(5)]
 HELLO, SAY = post_messages(HANDSHAKE, cookie=""), post_messages(PUBLISH)
 GOODBYE = frame(b"\x03\xe8", opcode=8)
+PROBE = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+QUESTION = PROBE.replace(b"healthz", b"nothing")
 
 
 async def known(rig: Rig, *requests: bytes) -> list[Client]:
@@ -59,9 +63,7 @@ async def test_the_answers_of_a_turn_are_sent_together_at_its_end() -> None:
         assert [len(each.heard().responses) for each in (one, other)] == [2, 1]
 
 
-@pytest.mark.parametrize(
-    "behind", [b"nonsense\r\n\r\n", b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"]
-)
+@pytest.mark.parametrize("behind", [b"nonsense\r\n\r\n", PROBE])
 async def test_answers_keep_the_order_of_requests_within_a_turn(behind: bytes) -> None:
     async with Rig() as rig:
         client = rig.connect()
@@ -298,7 +300,7 @@ async def test_questions_are_answered_in_a_silence_however_much_waits_for_its_en
         rig.right.is_silent = True
         for client in clients:
             client.send_now(SAY)
-        other.send_now(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+        other.send_now(PROBE)
         await other.settle(TURNS * 20)
         assert len(other.heard().responses) == 1
         assert not any(client.heard().responses for client in clients)
@@ -500,15 +502,16 @@ async def test_requests_of_the_aiohttp_front_end_keep_their_order() -> None:
     is_over = True
     async with Rig(front_end=FrontEnd.PLAIN_AIOHTTP, is_turn_over=lambda: is_over) as rig:
         handled = Handled(rig)
-        first, second = rig.connect(), rig.connect()
-        first.send_now(post_messages({**PUBLISH, "data": "first"}))
-        while not len(rig.endpoint.scheduler._uploads):
-            await first.settle(1)
-        # There is time again before the first has begun.
+        *crowd, last = [rig.connect() for _ in range(20)]
+        for number, client in enumerate(crowd):
+            client.send_now(post_messages({**PUBLISH, "data": number}))
+        while not len(rig.endpoint.scheduler._beginnings[RequestKind.OTHER]):
+            await last.settle(1)
+        # There is time again before all of them have begun.
         is_over = False
-        second.send_now(post_messages({**PUBLISH, "data": "second"}))
-        await second.settle()
-        assert handled.bodies == [encode({**PUBLISH, "data": each}) for each in ("first", "second")]
+        last.send_now(post_messages({**PUBLISH, "data": len(crowd)}))
+        await last.settle()
+        assert handled.bodies == [encode({**PUBLISH, "data": number}) for number in range(20)]
 
 
 async def test_a_turn_that_is_over_handles_one_pipelined_request() -> None:
@@ -524,7 +527,7 @@ async def test_requests_of_the_aiohttp_front_end_begin_a_few_in_a_turn() -> None
     async with Rig(is_turn_over=lambda: True) as rig:
         clients = [rig.connect() for _ in range(50)]
         for client in clients:
-            client.send_now(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+            client.send_now(PROBE)
         answered = [0]
         while answered[-1] < len(clients):
             await client.settle(1)
@@ -537,16 +540,77 @@ async def test_a_question_does_not_wait_for_the_uploads_of_others() -> None:
         clients, other = [rig.connect() for _ in range(100)], rig.connect()
         for client in clients:
             client.send_now(SAY[:-1])
-        other.send_now(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
-        await other.settle()
-        assert len(other.heard().responses) == 1
-        assert len(rig.endpoint.scheduler._uploads) > 0
+        other.send_now(PROBE)
+        while not other.heard().responses:
+            await other.settle(1)
+        assert rig.endpoint.scheduler.is_busy
+
+
+@pytest.mark.parametrize(
+    ("kind", "request_"),
+    [
+        (RequestKind.UPGRADE, UPGRADE),
+        (RequestKind.FIRST_QUESTION, QUESTION),
+    ],
+)
+async def test_a_known_client_does_not_wait_for_a_crowd_of_new_ones(
+    kind: RequestKind, request_: bytes
+) -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        known = rig.connect()
+        await known.send(QUESTION)
+        crowd = [rig.connect() for _ in range(100)]
+        for client in crowd:
+            client.send_now(request_)
+        known.send_now(QUESTION)
+        while len(known.heard().responses) < 2:
+            await known.settle(1)
+        assert kind is kind_of(request_, is_first=True)
+        assert sum(len(each.heard().responses) for each in crowd) < 50
+
+
+async def test_a_probe_waits_for_no_crowd_of_known_clients() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        crowd, probe = [rig.connect() for _ in range(100)], rig.connect()
+        for client in crowd:
+            await client.send(QUESTION)
+        for client in crowd:
+            client.send_now(QUESTION)
+        probe.send_now(PROBE)
+        while not probe.heard().responses:
+            await probe.settle(1)
+        assert sum(len(each.heard().responses) == 2 for each in crowd) < 50
+
+
+@pytest.mark.interpreted
+async def test_a_large_body_of_a_script_is_decoded_a_step_in_a_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps, take_step = 0, Salvage.go_on
+
+    def counted(salvage: Salvage) -> bool:
+        nonlocal steps
+        steps += 1
+        return take_step(salvage)
+
+    monkeypatch.setattr(Salvage, "go_on", counted)
+    # Each number is beyond what a double holds.
+    body = b"[" + b",".join([b'{"channel":"/a","data":1e400}'] * 200) + b"]"
+    assert len(body) > SMALL
+    async with Rig() as rig:
+        client = rig.connect()
+        client.send_now(post(body, path="/publish"))
+        while not client.heard().responses:
+            before = steps
+            await client.settle(1)
+            assert steps <= before + 1
+        assert steps > 200
 
 
 async def test_pipelined_requests_of_the_aiohttp_front_end_begin_one_in_a_turn() -> None:
     async with Rig(is_turn_over=lambda: True) as rig:
         client = rig.connect()
-        client.send_now(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n" * 20)
+        client.send_now(PROBE * 20)
         answered = [0]
         while answered[-1] < 20:
             await client.settle(1)
@@ -558,7 +622,7 @@ async def test_a_request_whose_client_goes_before_its_turn_keeps_nobody_waiting(
     async with Rig(is_turn_over=lambda: True) as rig:
         gone, other = rig.connect(), rig.connect()
         for client in (gone, other):
-            client.send_now(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+            client.send_now(PROBE)
         gone.transport.lose()
         await other.settle()
         assert len(other.heard().responses) == 1

@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 import pytest
 
-from holdfast.web.client_lines import ClientLines, is_question, is_whole
+from holdfast.web.client_lines import ClientLines, is_whole
 from tests.web.rig import FakeTurn
 
 
@@ -34,12 +34,6 @@ def test_a_client_is_known_by_its_cookie_or_its_session_or_else_its_place(
     request_: bytes, client: bytes
 ) -> None:
     assert client_of(request_) == client
-
-
-def test_an_upgrade_is_not_quickly_answered() -> None:
-    assert is_question(b"GET /healthz HTTP/1.1\r\n\r\n")
-    assert not is_question(b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n")
-    assert not is_question(b"POST / HTTP/1.1\r\n\r\n")
 
 
 @pytest.mark.parametrize(
