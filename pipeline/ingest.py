@@ -89,6 +89,8 @@ class Source:
     accepts_loss: bool = False
     # Seconds between small batches of a continuous ingest.
     every_s: float = 0.0
+    # How long to wait for another ingest into the same tables.
+    wait_s: float = 0.0
 
     def journals(self) -> Journals:
         return Journals(self.url, self.namespace)
@@ -282,7 +284,7 @@ def take_what_is_there(
     Raises:
         PipelineFailed: The journal lacks something, or cannot be read; what is in the tables stays.
     """
-    with lake.alone("ingest"):
+    with lake.alone("ingest", source.wait_s):
         ingest = _Ingest(tasks_of(engine), source, lake, report)
         ingest.open()
         if isinstance(engine, LocalTasks):
@@ -311,7 +313,7 @@ def go_on(
     Raises:
         PipelineFailed: The journal lacks something, or cannot be read; what is in the tables stays.
     """
-    with lake.alone("ingest"):
+    with lake.alone("ingest", source.wait_s):
         ingest, pace = _Ingest(tasks_of(engine), source, lake, report), Pace(source.every_s)
         ingest.open()
         if not isinstance(engine, LocalTasks):

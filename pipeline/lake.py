@@ -9,8 +9,10 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import date
+from math import inf
 from pathlib import Path
 from secrets import token_hex
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.pipeline import schemas
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from holdfast.pipeline.delta import Table
 
 EVENTS = "events"
+# Between two looks whether another process has ended.
+_PAUSE_S = 0.2
 # The copies that have not ended.
 OPEN = "open"
 # The columns of each table, and the column that its folder names encode.
@@ -83,13 +87,16 @@ class Lake:
         self._locks: list[Lock] = []
 
     @contextmanager
-    def alone(self, who: str) -> Iterator[None]:
+    def alone(self, who: str, wait_s: float = 0.0) -> Iterator[None]:
         """Hold the lock for this kind of work on the tables.
+
+        Args:
+            wait_s: How long to wait for a process that holds it, or was killed and holds its lease.
 
         Raises:
             PipelineFailed: Another process holds it.
         """
-        with self._locked(who, waits=False):
+        with self._locked(who, wait_s=wait_s):
             yield
 
     @contextmanager
@@ -108,7 +115,7 @@ class Lake:
     @contextmanager
     def changing(self) -> Iterator[None]:
         """Lock out other changes of the state; first undo what a killed process has left of one."""
-        with self._locked("change", waits=True) as lock:
+        with self._locked("change", wait_s=inf) as lock:
             self._undo(lock)
             yield
 
@@ -122,18 +129,29 @@ class Lake:
         (self._offsets / str(state + 1)).unlink(missing_ok=True)
 
     @contextmanager
-    def _locked(self, who: str, *, waits: bool) -> Iterator[Lock]:
+    def _locked(self, who: str, *, wait_s: float) -> Iterator[Lock]:
         with ExitStack() as stack:
-            try:
-                lock = stack.enter_context(locked(self.root / f"_{who}", waits=waits))
-            except BlockingIOError as error:
-                more = f" ({error.strerror})" if error.strerror and not self.is_on_disk else ""
-                raise PipelineFailed(
-                    f"{self.root}: another {who} is running there{more}: wait until it has ended"
-                ) from None
+            lock = self._entered(stack, who, wait_s)
             self._locks.append(lock)
             stack.callback(self._locks.remove, lock)
             yield lock
+
+    def _entered(self, stack: ExitStack, who: str, wait_s: float) -> Lock:
+        end_s = monotonic() + wait_s
+        while True:
+            try:
+                return stack.enter_context(locked(self.root / f"_{who}", waits=wait_s == inf))
+            except BlockingIOError as error:
+                if monotonic() >= end_s:
+                    raise self._taken(who, error) from None
+            sleep(_PAUSE_S)
+
+    def _taken(self, who: str, error: BlockingIOError) -> PipelineFailed:
+        more = f" ({error.strerror})" if error.strerror and not self.is_on_disk else ""
+        remedy = ", or let this one wait with --wait 40" if who == "ingest" else ""
+        return PipelineFailed(
+            f"{self.root}: another {who} is running there{more}: wait until it has ended{remedy}"
+        )
 
     def _check_locks(self) -> None:
         for lock in self._locks:

@@ -63,6 +63,14 @@ _EVERY = typer.Option(
     "--every", min=0, metavar="SECONDS", help="Time between batches while few events arrive."
 )
 
+_WAIT = typer.Option(
+    "--wait",
+    min=0,
+    metavar="SECONDS",
+    help="How long to wait for another ingest of the same tables; one that was killed keeps a "
+    "bucket for 30 s.",
+)
+
 
 def _in_a_folder(place: Path | None) -> Path | None:
     """Check before the work that the file can be created."""
@@ -94,6 +102,7 @@ def ingest(
     accept_loss: Annotated[bool, _ACCEPT] = False,
     max_events: Annotated[int, _MOST] = 5_000_000,
     every: Annotated[float, _EVERY] = 60.0,
+    wait: Annotated[float, _WAIT] = 0.0,
     as_json: AsJson = False,
     journal: AtJournal,
     work: ChosenWorker,
@@ -109,7 +118,7 @@ def ingest(
     ):
         from holdfast.pipeline.ingest import Source, go_on, take_what_is_there
 
-        source = Source(url, journal.namespace, max_events, accept_loss, every)
+        source = Source(url, journal.namespace, max_events, accept_loss, every, wait)
         # With a cluster, answers come from there too, if it can read the tables.
         is_asked = work.spark.are_of_a_cluster and lake.is_on_disk
         asked = cast("SparkSession", engine) if is_asked else None

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -271,6 +272,26 @@ def test_a_kind_of_work_is_done_only_once_at_a_time(lake: Lake) -> None:
         lake.alone("upkeep"),
     ):
         pass
+
+
+def test_work_waits_for_the_same_kind_of_work_if_it_may(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as other:
+        other.enter_context(Lake(lake.root).alone("ingest"))
+        paused: list[float] = []
+
+        def pause(seconds: float) -> None:
+            paused.append(seconds)
+            if len(paused) == 3:
+                other.close()
+
+        monkeypatch.setattr("holdfast.pipeline.lake.sleep", pause)
+        with pytest.raises(PipelineFailed, match="let this one wait with --wait 40"):
+            lake.alone("ingest").__enter__()
+        assert paused == []
+        with lake.alone("ingest", 60):
+            assert len(paused) == 3
 
 
 def test_work_can_be_done_again_although_a_child_still_has_the_file_of_its_lock_open(
