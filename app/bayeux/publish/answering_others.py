@@ -255,7 +255,10 @@ class AnsweringOthers:
             fault = ReplyFault.DENIED
         if fault is not None:
             self._state.requests.refused[fault] += 1
-            self._state.journal.replied(fault.value, key, request.channel, request.id)
+            # A session that was not asked learns nothing of the request, and answers none.
+            is_asked = fault is not ReplyFault.DENIED
+            channel, id = (request.channel, request.id) if is_asked else ("", 0)
+            self._state.journal.replied(fault.value, key, channel, id)
             raise Refused(FAULTS[fault], address)
         if not self._homes.may_send(request.shard):
             return PersistOutcome.REFUSED

@@ -133,6 +133,22 @@ def test_nobody_answers_what_it_was_not_handed(world: World) -> None:
     assert other.reply(responder.last())["error"].endswith(":reply_denied")
 
 
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_denied_reply_is_about_no_request_with_any_number_of_shards(
+    shards: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = asking(shards)
+    requester, responder = guest(world, 0), listening(world, "ann/1")
+    other = comes(world, "carl/1")
+    asked(world, requester)
+    told: list[tuple[object, ...]] = []
+    for shard in world.shards:
+        journal = shard.server.bayeux.state.journal
+        monkeypatch.setattr(journal, "replied", lambda *event: told.append(event))
+    assert other.reply(responder.last())["error"].endswith(":reply_denied")
+    assert told == [("denied", "carl/1", "", 0)]
+
+
 def test_all_replies_are_counted_wherever_they_come_from(world: World) -> None:
     requester = guest(world, 0)
     people = [listening(world, "ann/1"), listening(world, "bob/1"), listening(world, "carl/1")]
