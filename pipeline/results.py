@@ -13,7 +13,7 @@ import orjson
 
 from holdfast.pipeline.reports.columns import COLUMNS, TITLES, Column
 from holdfast.pipeline.reports.dead import CAUSES, DEAD, POISON
-from holdfast.pipeline.reports.flow import TREND
+from holdfast.pipeline.reports.flow import FUNNEL, TREND
 from holdfast.pipeline.reports.forms import message_name
 from holdfast.pipeline.reports.latency import BY_HOUR
 from holdfast.pipeline.reports.receivers import HOLDBACK_ADVICE, LAG
@@ -26,6 +26,7 @@ VERSION = 2
 # Each result with its question and its maximum number of rows; there are more hours than kinds of
 # death.
 _RESULTS = {
+    "funnel": (FUNNEL, 200),
     "dead": (DEAD, 200),
     "causes": (CAUSES, 200),
     "latency": (BY_HOUR, 1000),

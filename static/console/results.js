@@ -13,7 +13,7 @@ const WARMTHS = ["good", "good", "mild", "warn", "bad"];
 
 const hours = new Intl.DateTimeFormat(undefined, {hour: "2-digit", hourCycle: "h23"});
 // Their order on the page.
-const NAMES = ["audit", "latency", "trend", "lag", "poison", "holdback-advice", "causes", "dead", "refused-publishes"];
+const NAMES = ["audit", "funnel", "latency", "trend", "lag", "poison", "holdback-advice", "causes", "dead", "refused-publishes"];
 
 export async function show(app) {
     const {items} = await app.api.get("pipeline");

@@ -180,6 +180,7 @@ def test_results_for_the_console_have_the_times_and_ids_of_the_administration(
 ) -> None:
     found = find_out(tables)
     assert {name: len(value["rows"]) for name, value in found.items()} == {
+        "funnel": 4,
         "dead": 3,
         "causes": 3,
         "latency": 4,

@@ -50,6 +50,7 @@ HoldEnd = Annotated[
     Field(title="Until (optional)", description="Time at which delivery resumes by itself."),
 ]
 ResultName = Literal[
+    "funnel",
     "dead",
     "causes",
     "latency",

@@ -168,6 +168,9 @@ def examined(world: World) -> World:
         ],
     )  # fmt: skip
     known = {"message": letter["message"], "channel": letter["channel"], "code": letter["code"]}
+    outcomes = {"channel": "/orders/paid", "published": 50, "copies": 90, "replayed": 1, "moves": 2}
+    ends = {"handed": 80, "acked": 70, "dead": 11, "expired": 0, "discarded": 0, "lost": 0}
+    world.results("funnel", [{**outcomes, **ends, "open": 10, "share": 0.7692}])
     world.results("poison", [{**known, "receivers": 2, "dead": 2, "share": 1.0}])
     advice = {"channel": "/orders/paid", "retried": 40, "succeeded": 31, "share": 0.775}
     world.results(
