@@ -70,6 +70,12 @@ MEANINGS = {
     ErrorReply.TRANSPORT_UNKNOWN: "No enabled transport accepts the request; "
     "[callback-polling](callback-polling.md) is off by default",
     ErrorReply.CALLBACK_INVALID: "The name of the JSONP callback is too long or invalid",
+    ErrorReply.CLIENT_ID_MISSING: "The message has no `clientId`, which the reply to a handshake "
+    "gives",
+    ErrorReply.COOKIE_MISSING: "The request has no cookie `BAYEUX_BROWSER`, so it does not "
+    "[show](sessions.md#identity) whose session it is for",
+    ErrorReply.SESSION_TAKEN: "Another client has taken the [named session](named-sessions.md) "
+    "over; the advice is not to come back. Only the client that had the session is told",
     ErrorReply.SESSION_UNKNOWN: "No such session, or it belongs to another browser. The reply to "
     "a connect advises a handshake, and so does the reply to a [new client](sessions.md#identity) "
     "whose socket opened too late",

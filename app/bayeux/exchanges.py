@@ -437,10 +437,12 @@ def _congested(bayeux: Bayeux) -> Refused:
 
 
 def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:
-    bayeux.identities.check_id(message.get("clientId"), exchange)
+    client_id = message.get("clientId")
+    bayeux.identities.check_id(client_id, exchange)
+    error = bayeux.identities.why_unknown(client_id, exchange)
     # A new browser may hold a connect over HTTP for a session whose socket came too late. Only this
     # reply tells it soon that it must handshake again.
-    is_late = bayeux.identities.is_missed_by(exchange, message.get("clientId"))
-    if message["channel"] == _CONNECT or is_late:
-        return unknown_session(bayeux.state, exchange, message)
-    return Refused(ErrorReply.SESSION_UNKNOWN)
+    is_late = bayeux.identities.is_missed_by(exchange, client_id)
+    if message["channel"] == _CONNECT or is_late or error is ErrorReply.SESSION_TAKEN:
+        return unknown_session(bayeux.state, exchange, error)
+    return Refused(error)

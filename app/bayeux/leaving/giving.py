@@ -72,9 +72,9 @@ def _server(bayeux: Bayeux, now: float, shown: Mapping[int, str]) -> Given:
 
 def _replaced(bayeux: Bayeux) -> Iterator[Given]:
     """Yield the ids of clients whose sessions others have, so that they do not come back."""
-    ids = iter(bayeux.state.sessions.replaced())
-    while part := list(islice(ids, _MOST_NAMES)):
-        yield Given(GivenKind.REPLACED, part[0], {"ids": part})
+    clients = iter(bayeux.state.sessions.replaced().items())
+    while part := dict(islice(clients, _MOST_NAMES)):
+        yield Given(GivenKind.REPLACED, next(iter(part)), {"browsers": part})
 
 
 def _in_order(life: SessionLife) -> Iterator[Session]:

@@ -62,7 +62,7 @@ class Taking:
         self._state.histories.go_on(server.fields["histories"])
         self._bayeux.identities.know_newcomers(server.fields["newcomers"], now)
         for each in self._of[GivenKind.REPLACED].values():
-            self._state.sessions.know_replaced(each.fields["ids"])
+            self._state.sessions.know_replaced(each.fields["browsers"])
 
     def _use(self, given: Given, use: Any, *args: Any) -> bool:  # noqa: ANN401 - as `partial`
         """Call with something given. Returns whether it could be used."""

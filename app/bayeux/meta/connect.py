@@ -142,18 +142,18 @@ def _send_away(state: ServerState, reply: Json) -> None:
     reply["successful"] = reply["advice"]["reconnect"] != "none"
 
 
-def unknown_session(state: ServerState, exchange: Exchange, message: Json) -> Refused:
+def unknown_session(state: ServerState, exchange: Exchange, error: ErrorReply) -> Refused:
     """Return the refusal of a connect without a session; its advice is to handshake again.
 
     The advice is not to if this request ended the session, or if another client took it over.
     """
     session, options = exchange.session, state.options
     is_over = session is not None and session.has_left and not session.may_return
-    if is_over or state.sessions.was_replaced(message.get("clientId")):
+    if is_over or error is ErrorReply.SESSION_TAKEN:
         advice = reconnect_advice(options, "none")
     elif exchange.browser is None and not options.trust_client_session:
         # A client without cookies would handshake again and again at full speed.
         advice = reconnect_advice(options, "handshake", state.admission.delay_s())
     else:
         advice = reconnect_advice(options, "handshake")
-    return Refused(ErrorReply.SESSION_UNKNOWN, advice=advice)
+    return Refused(error, advice=advice)

@@ -12,6 +12,8 @@ from holdfast.bayeux.sessions.owner import SessionOwner
 from holdfast.bayeux.state.session_registry import Sessions
 from holdfast.bayeux.wire.caller import Speaker
 from holdfast.bayeux.wire.client_ids import ClientIds
+from holdfast.bayeux.wire.errors import ErrorReply
+from holdfast.bayeux.wire.identity import NO_COOKIE
 from holdfast.bayeux.wire.options import Options
 
 # How many identities of sockets are remembered.
@@ -102,6 +104,28 @@ class Identities:
             self._budgets.admit_invented(speaker.caller, now)
         return False
 
+    def why_unknown(self, client_id: object, exchange: Exchange) -> ErrorReply:
+        """Return why the request speaks for no session.
+
+        Only a client itself learns that it had a session; others learn nothing about ids.
+        """
+        if client_id is None:
+            return ErrorReply.CLIENT_ID_MISSING
+        if not (self._trusting or exchange.speaker.browsers) and self._client_ids.fits(client_id):
+            return ErrorReply.COOKIE_MISSING
+        if self._had_session(client_id, exchange):
+            return ErrorReply.SESSION_TAKEN
+        return ErrorReply.SESSION_UNKNOWN
+
+    def _had_session(self, client_id: object, exchange: Exchange) -> bool:
+        """Return whether this client had a session that another client has taken over."""
+        browsers = self._sessions.replaced_of(client_id)
+        if browsers is None or self._trusting:
+            return browsers is not None
+        if NO_COOKIE in browsers and _needs_id_alone(exchange):
+            return True
+        return any(each in browsers for each in exchange.speaker.browsers)
+
     def check_id(self, client_id: object, exchange: Exchange) -> None:
         """Charge an id that this deployment never gave. Raises `Refused` if there are too many.
 
@@ -109,7 +133,7 @@ class Identities:
         """
         if not (
             self.by_id(client_id) is not None
-            or self._sessions.was_replaced(client_id)
+            or self._sessions.replaced_of(client_id) is not None
             or self._client_ids.fits(client_id)
         ):
             self._budgets.spend_invented(exchange.speaker.caller, exchange.now)
@@ -180,8 +204,11 @@ class Identities:
 
 
 def _is_resumed(session: Session, exchange: Exchange) -> bool:
-    """Return whether the id is enough: only for a socket's first session, and never over HTTP."""
+    """Return whether the id is enough for this session."""
+    return not session.identity.needs_cookie and _needs_id_alone(exchange)
+
+
+def _needs_id_alone(exchange: Exchange) -> bool:
+    """Return whether it is a program's: only a socket's first session, and never over HTTP."""
     pipe = exchange.pipe
-    if session.identity.needs_cookie or not exchange.speaker.is_cookieless:
-        return False
-    return pipe is not None and pipe.session is None
+    return exchange.speaker.is_cookieless and pipe is not None and pipe.session is None

@@ -83,6 +83,7 @@ def begin_again(
     if record.ret:
         give_reply_channel(session, ReplyChannel.restored(record.ret))
     _identify(session, record, state)
+    _remember_former_client(session, record, state)
     _stop(session, record)
     withheld = fill(session)
     state.sessions.add(session)
@@ -136,6 +137,12 @@ def _identify(session: Session, record: SessionRecord, state: ServerState) -> No
     identity.role = state.rights.role_of(record.warrant)
     identity.warrant = record.warrant if identity.has_role else ""
     identity.login = None if record.login is None else Login.of_json(record.login)
+
+
+def _remember_former_client(session: Session, record: SessionRecord, state: ServerState) -> None:
+    session.taken_from = tuple(record.taken_from)
+    for client_id in session.taken_from[:1]:
+        state.sessions.know_replaced({client_id: session.taken_from[1:]})
 
 
 def _terms_of(record: SessionRecord, longest_s: float) -> Terms | None:

@@ -17,7 +17,7 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     """Make the client of the handshake `draft` the session's client."""
     state = life.state
     before = None if session.dispatcher is None else session.dispatcher.state
-    _dismiss_client(life, session)
+    _dismiss_client(life, session, ErrorReply.SESSION_TAKEN)
     state.sessions.rename(session, draft.client_id)
     was_away = session.is_away
     session.advance(SessionInput.RESUME)
@@ -82,7 +82,7 @@ def _take_dispatcher(life: SessionLife, session: Session, draft: Session, now: f
 
 def leave(life: SessionLife, session: Session, now: float, reconnect: str = "none") -> None:
     """Detach the client. The session waits for it under its name."""
-    _dismiss_client(life, session, reconnect)
+    _dismiss_client(life, session, ErrorReply.SESSION_UNKNOWN, reconnect)
     life.hand_overs.return_for_takeover(session, now)
     session.advance(SessionInput.LEAVE)
     # The time is known now, and not from an earlier process.
@@ -106,10 +106,12 @@ def log_out(life: SessionLife, session: Session, now: float) -> None:
         )
 
 
-def _dismiss_client(life: SessionLife, session: Session, reconnect: str = "none") -> None:
+def _dismiss_client(
+    life: SessionLife, session: Session, error: ErrorReply, reconnect: str = "none"
+) -> None:
     """Detach the session's client."""
     advice = reconnect_advice(life.state.options, reconnect)
-    life.answers.refuse_held(session, Refused(ErrorReply.SESSION_UNKNOWN, advice=advice))
+    life.answers.refuse_held(session, Refused(error, advice=advice))
     pipe = session.pipe
     session.pipe = None
     session.carrier = None

@@ -34,6 +34,7 @@ def stored_form(session: Session, now_ms: int) -> SessionRecord:
         key=session.key,
         client_id="" if session.is_away else session.client_id,
         browser=identity.browser or "",
+        taken_from=list(session.taken_from),
         needs_cookie=identity.needs_cookie,
         is_of_page=identity.is_of_page,
         subject=session.subject,

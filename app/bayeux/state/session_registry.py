@@ -1,7 +1,7 @@
 """All sessions of this server: by id, by name, and with the held connects of each browser."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from holdfast.bayeux.limits.spread import is_spread
@@ -34,7 +34,8 @@ class Sessions:
         self._by_id: dict[str, Session] = {}
         self.names = NamedSessions()
         self.usages = Usages(lambda subject: client_ids.owns(client_ids.bucket_of(subject)))
-        self._replaced: OrderedDict[str, None] = OrderedDict()
+        # The browsers of clients whose sessions other clients have taken over.
+        self._replaced: OrderedDict[str, Sequence[str]] = OrderedDict()
         # Held connects by browser.
         self.held_by_browser: dict[str, int] = {}
         # Numbers name sessions in data that outlives this process, so they are never reused.
@@ -93,23 +94,28 @@ class Sessions:
     def rename(self, session: Session, client_id: str) -> None:
         """Give the session a new client id. The old client is advised not to return."""
         del self._by_id[session.client_id]
-        self._replaced[session.client_id] = None
-        if len(self._replaced) > _REPLACED:
-            self._replaced.popitem(last=False)
+        browsers = session.identity.browsers
+        session.taken_from = (session.client_id, *browsers)
+        self.know_replaced({session.client_id: browsers})
         session.client_id = client_id
         self._by_id[client_id] = session
 
-    def was_replaced(self, client_id: object) -> bool:
-        """Return whether another client has taken over this client's session."""
-        return type(client_id) is str and client_id in self._replaced
+    def replaced_of(self, client_id: object) -> Sequence[str] | None:
+        """Return the browsers of a client whose session another client has taken over.
 
-    def replaced(self) -> Iterable[str]:
-        """The ids of clients whose sessions other clients have taken over, oldest first."""
+        Returns None for all other ids.
+        """
+        return self._replaced.get(client_id) if type(client_id) is str else None
+
+    def replaced(self) -> Mapping[str, Sequence[str]]:
+        """The browsers of all such clients by id, oldest first."""
         return self._replaced
 
-    def know_replaced(self, client_ids: Iterable[str]) -> None:
-        """Remember such clients of an earlier process."""
-        self._replaced |= dict.fromkeys(client_ids)
+    def know_replaced(self, browsers: Mapping[str, Sequence[str]]) -> None:
+        """Remember such clients, perhaps of an earlier process."""
+        self._replaced |= browsers
+        while len(self._replaced) > _REPLACED:
+            self._replaced.popitem(last=False)
 
     def remove(self, session: Session, how: SessionInput) -> None:
         """Remove a session that has ended."""

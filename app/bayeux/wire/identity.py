@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from holdfast.bayeux.wire.caller import Caller, Speaker
 from holdfast.bayeux.wire.transports import SpeakerKind
 
+# Among the browsers of a client: its sockets need no cookie.
+NO_COOKIE: Final = ""
 # The values of `Identity.role`. Operators may change things, readers may not.
 OPERATOR: Final = "operator"
 READER: Final = "reader"
@@ -68,6 +70,12 @@ class Identity:
     def has_role(self) -> bool:
         """Whether the client is an operator or a reader."""
         return self.role != ""
+
+    @property
+    def browsers(self) -> tuple[str, ...]:
+        """The browsers that its requests may name, and perhaps `NO_COOKIE`."""
+        known = [each for each in (self.browser, self.browser_of_socket) if each]
+        return (*known,) if self.needs_cookie else (*known, NO_COOKIE)
 
     def shakes_hands(self, speaker: Speaker, browser: str, *, is_new: bool, now: float) -> None:
         """Record who sent the handshake. The browser is new if it had no cookie."""

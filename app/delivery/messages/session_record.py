@@ -46,6 +46,8 @@ class SessionRecord:
     acks: bool
     # Whether requests must show the browser's cookie in addition to the client id.
     needs_cookie: bool = True
+    # The client that had it before, if another one did: its id, then its browsers.
+    taken_from: list[str] = field(default_factory=list)
     # Whether a page of a known origin created it.
     is_of_page: bool = False
     # Proof of its right to system events, valid as long as its token; empty if it has no such

@@ -167,5 +167,5 @@ carol <- /names/eight {"data": 1, "ext": {"delivery": {"cbSessionId": "the secon
          /names/eight {"data": 8, "ext": {"delivery": {"cbSessionId": "the second", ...}}}
          /meta/connect ok {"ext": {"ack": 1}}
 alice -> /meta/connect {"ext": {"ack": 1}}
-alice <- /meta/connect error "402::session_unknown" {...}
+alice <- /meta/connect error "402::session_taken" {...}
 carol ends the session

@@ -227,12 +227,20 @@ alice <- /queue/over {"data": 1, "ext": {"delivery": {"seq": 1, "redelivered": a
 alice ~> /meta/connect {"ext": {"ack": 1, "delivery": {"pending": [1]}}}
 carol -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "over/1"}}}
 carol <- /meta/handshake ok {"clientId": new $carol, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 1, ...}}, ...}
-alice <~ /meta/connect error "402::session_unknown" {"advice": {"reconnect": "none", ...}}
+alice <~ /meta/connect error "402::session_taken" {"advice": {"reconnect": "none", ...}}
 carol -> /meta/connect {"ext": {"ack": 0}}
 carol <- /queue/over {"data": 1, "ext": {"delivery": {"seq": 2, "redelivered": 1, ...}}}
          /meta/connect ok {"ext": {"ack": 1}}
 alice -> /meta/connect {"ext": {"ack": 2}}
-alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "none", ...}}
+alice <- /meta/connect error "402::session_taken" {"advice": {"reconnect": "none", ...}}
+alice -> /queue/over {"data": 0}
+alice <- /queue/over error "402::session_taken" {"advice": {"reconnect": "none", ...}}
+-- Nobody else learns that the id was good.
+mallory handshakes
+mallory -> /meta/connect {"clientId": $alice}
+mallory <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
+mallory -> /queue/over {"data": 0, "clientId": $alice}
+mallory <- /queue/over error "402::session_unknown"
 -- The subscription is carol's now.
 bob publishes 2 to /queue/over
 carol -> /meta/connect {"ext": {"ack": 1}}

@@ -188,7 +188,7 @@ alice <- 200
 # Messages that fail are answered with 200
 transports: long-polling, callback-polling
 alice -> /nowhere {"data": 1}
-alice <- 200 /nowhere error "402::session_unknown"
+alice <- 200 /nowhere error "402::client_id_missing"
 alice -> {"channel": "no slash", "id": "1"}
 alice <- 200 {"channel": "no slash", "id": "1", "successful": false, "error": "405::channel_invalid"}
 

@@ -141,7 +141,7 @@ def picture(server: Server) -> Picture:
             [each.key for each in unconnected.handshaken],
             [each.key for each in unconnected.absent],
         ),
-        "replaced": list(state.sessions.replaced()),
+        "replaced": list(state.sessions.replaced().items()),
         "durables": state.hub.durables,
         "routes": sorted(
             (name, each.key) for each in state.sessions for name in each.subscriptions

@@ -20,7 +20,7 @@ def bare(reply: Json) -> bool:
 
 def test_a_connect_without_a_session_is_refused_at_once() -> None:
     reply = Server().guest(browser="known").connect().reply
-    assert reply["error"] == "402::session_unknown"
+    assert reply["error"] == "402::client_id_missing"
     assert reply["advice"] == {"reconnect": "handshake", "interval": 0, "timeout": 30000}
 
 

@@ -17,7 +17,8 @@ from tests.unit.bayeux.second_lives import RestartableServer, take
 
 
 def is_unknown(answer: Asked) -> bool:
-    return not answer.is_held and answer.replies[-1].get("error") == "402::session_unknown"
+    error = None if answer.is_held else answer.replies[-1].get("error")
+    return error in ("402::session_unknown", "402::cookie_missing")
 
 
 def is_let_in(answer: Asked) -> bool:

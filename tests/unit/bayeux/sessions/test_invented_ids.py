@@ -47,10 +47,11 @@ def connecting(client: Client, id: Any) -> Callable[[], Json]:
 def test_invented_client_ids_are_charged_to_their_address(id: object) -> None:
     server = server_of()
     client = client_of(server)
-    assert errors(connecting(client, id), 12) == [UNKNOWN] * 10 + [OVER] * 2
+    unknown = "402::client_id_missing" if id is None else UNKNOWN
+    assert errors(connecting(client, id), 12) == [unknown] * 10 + [OVER] * 2
     assert connecting(client, id)()["advice"]["interval"] == 1000
     # Others are not affected, and neither is the client's own session.
-    assert errors(connecting(server.guest(), id), 2) == [UNKNOWN] * 2
+    assert errors(connecting(server.guest(), id), 2) == [unknown] * 2
     assert connecting(client, client.client_id)()["successful"]
 
 
