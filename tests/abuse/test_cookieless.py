@@ -14,6 +14,7 @@ from tests.abuse.conftest import MakeTarget
 from tests.abuse.target import Target
 
 UNKNOWN = "402::session_unknown"
+NO_COOKIE = "402::cookie_missing"
 OWN_PAGE = "Host: a\r\nReferer: http://a/page.html"
 
 
@@ -87,16 +88,17 @@ def test_pages_and_clients_with_cookies_cannot_use_the_session_of_a_program(
 ) -> None:
     own_page = {"Host": "holdfast.localhost", **headers}
     assert program.asked_over_a_socket(own_page)["error"] == UNKNOWN
-    assert program.asked_over_http(headers)["error"] == UNKNOWN
+    unknown = UNKNOWN if headers.get("Cookie") == ANOTHER else NO_COOKIE
+    assert program.asked_over_http(headers)["error"] == unknown
     assert program.asked_over_a_socket({})["successful"]
 
 
 def test_requests_over_http_cannot_use_the_session_of_a_program(program: Program) -> None:
-    assert program.asked_over_http({})["error"] == UNKNOWN
+    assert program.asked_over_http({})["error"] == NO_COOKIE
     message = orjson.dumps([program.connect_message(connectionType="callback-polling")]).decode()
     with program.target.wire() as wire:
         wire.send(f"GET /cometd?message={quote(message)} HTTP/1.1\r\n{OWN_PAGE}\r\n\r\n".encode())
-        assert UNKNOWN.encode() in wire.answer().body
+        assert NO_COOKIE.encode() in wire.answer().body
 
 
 @pytest.mark.parametrize("way", [Program.asked_over_http, Program.asked_over_a_socket])
@@ -121,7 +123,7 @@ def test_a_session_that_a_page_made_over_its_socket_is_not_a_programs(
         client_id = socket.hear()[0]["clientId"]
         page = Program(either_front_end, socket, client_id, socket.cookie())
         assert page.asked_over_a_socket({})["error"] == UNKNOWN
-        assert page.asked_over_http({})["error"] == UNKNOWN
+        assert page.asked_over_http({})["error"] == NO_COOKIE
         assert page.asked_over_a_socket({"Cookie": page.cookie})["successful"]
 
 

@@ -8,7 +8,7 @@ from tests.simulation.actors import PTP, Plan, Publisher, Receiver
 from tests.simulation.judges.deliveries import Deliveries
 from tests.simulation.judges.logins import Logins
 from tests.simulation.oracle import Oracle
-from tests.simulation.session import CONNECT, OF_ANOTHER, SUBSCRIBE, Attempt, Session
+from tests.simulation.session import CONNECT, OF_ANOTHER, OF_NOBODY, SUBSCRIBE, Attempt, Session
 from tests.simulation.talker import Denied, Lost, Message, Talker, reply_to
 from tests.simulation.tokens import CLAIM, INSIDERS, SQUARE, VAULT, WARNING_S, Issuer, Pass
 
@@ -25,6 +25,8 @@ _NO_LOGIN, _NOT_ITS_NAME, _NOT_ITS_LOGIN = "handshake_denied", "session_name_den
 _NOT_TO_SEE, _NOT_TO_SAY = "subscribe_denied", "publish_denied"
 _PATTERNS = (VAULT, "/vault/*", "/vault/**", "/**")
 _SPEAKS: Final = 0.5
+# How often an outsider has cookies when it takes a session.
+_HAS_COOKIES: Final = 0.5
 
 
 class Entrance:
@@ -213,12 +215,18 @@ class Outsider:
         await other.begin(due=_NOT_ITS_NAME, shows=self._entrance.of_outsider(self._name))
 
     async def _take_a_session(self) -> None:
-        """Use the id of a session, with cookies of its own and its own token."""
-        other = Session(self._plan.manners)
+        """Use the id of a session, with cookies of its own or none, and its own token."""
+        other, due = Session(self._plan.manners), OF_NOBODY
+        if random.random() < _HAS_COOKIES:
+            await other.begin(shows=self._entrance.of_outsider(self._name))
+            due = OF_ANOTHER
+        if other.has_one_connection:
+            # A program needs no cookie for a socket.
+            return
         other.client_id = self._entrance.ids.get(self._victim(), "")
         if other.client_id:
             channel = random.choice((CONNECT, _LOGIN))
-            await other.send(channel, connectionType="long-polling", data={}, due=OF_ANOTHER)
+            await other.send(channel, connectionType="long-polling", data={}, due=due)
 
     async def _take_a_login(self) -> None:
         other = self._entrance.of_insider(self._victim())

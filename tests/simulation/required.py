@@ -65,6 +65,7 @@ _OF_LOGINS = (
     "refused handshake_denied",
     "refused login_denied",
     "refused publish_denied",
+    "refused cookie_missing",
     "refused session_name_denied",
     "refused session_unknown",
     "refused subscribe_denied",

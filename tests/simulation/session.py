@@ -19,6 +19,8 @@ HANDSHAKE, CONNECT, DISCONNECT = "/meta/handshake", "/meta/connect", "/meta/disc
 SUBSCRIBE, UNSUBSCRIBE = "/meta/subscribe", "/meta/unsubscribe"
 # What is due to a request that does not come from the client of its session.
 OF_ANOTHER = "session_unknown"
+# What a request without a cookie is told, whatever its id.
+OF_NOBODY = "cookie_missing"
 # How much longer than the server a client holds a connect.
 _PATIENCE_S = 4.0
 
@@ -256,7 +258,7 @@ class Session:
         except (Lost, Denied) as fault:
             witness.failed(attempt, fault)
             # Who is not the session's client learns nothing about it.
-            if isinstance(fault, Denied) and due != OF_ANOTHER:
+            if isinstance(fault, Denied) and due not in (OF_ANOTHER, OF_NOBODY):
                 self._heed(fault, talker, client_id)
             raise
         witness.answered(attempt, reply)

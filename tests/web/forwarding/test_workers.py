@@ -119,9 +119,14 @@ async def test_a_name_is_taken_over_by_way_of_another_door(both: Workers, door: 
     await first.handshake(f"{subject}/1")
     await first.connect()
     assert (await second.handshake(f"{subject}/1"))["ext"]["delivery"]["resumed"]
-    assert (await first.connect())[-1]["error"] == "402::session_unknown"
+    taken = (await first.connect())[-1]
+    assert (taken["error"], taken["advice"]["reconnect"]) == ("402::session_taken", "none")
     assert (await second.connect())[-1]["successful"]
     assert sum(both.counts) == 1
+    stranger = both.person(1 - door)
+    await stranger.handshake()
+    stranger.client_id = first.client_id
+    assert (await stranger.connect())[-1]["error"] == "402::session_unknown"
 
 
 @DOORS

@@ -1,4 +1,4 @@
-"""A client learns that another one has taken its session, and nobody else learns anything."""
+"""A client learns that another one has taken its session. Others learn nothing."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def again(server: RestartableServer, client: Client, browser: str | None) -> Jso
     return asking.connect(advice={"timeout": 0}).reply
 
 
-def test_the_connect_that_is_held_says_at_once_who_has_the_session() -> None:
+def test_a_held_connect_is_answered_when_the_session_is_taken() -> None:
     server = RestartableServer()
     former = server.guest(browser="mine")
     take(former)
@@ -107,7 +107,7 @@ def test_the_record_of_a_session_has_the_client_before_and_no_earlier_one() -> N
     assert stored_form(session, 0).taken_from == [had_it, "other"]
 
 
-def test_whoever_leaves_the_session_to_nobody_is_not_told_that_it_was_taken() -> None:
+def test_a_client_that_leaves_its_session_is_not_told_that_it_was_taken() -> None:
     server = RestartableServer()
     client = server.guest(browser="mine")
     take(client)
