@@ -16,6 +16,8 @@ if sys.version_info < (3, 11):  # noqa: UP036 - pip checks it, but nobody does w
 if TYPE_CHECKING:
     from holdfast.client import *  # noqa: F403
     from holdfast.interface import *  # noqa: F403
+
+    __version__: str
 else:
     # The names that clients import, perhaps where the server is not installed.
     _CLIENT = frozenset(
@@ -35,9 +37,11 @@ else:
             "ReplyError",
             "RequestFailed",
             "SessionEnded",
+            "SessionTaken",
             "Subscription",
             "SyncClient",
             "SyncSubscription",
+            "TokenFailed",
             "WrongUse",
         )
     )
@@ -80,6 +84,8 @@ else:
 
         if name == "__all__":
             return sorted(_CLIENT | _INTERFACE) if _has_server() else sorted(_CLIENT)
+        if name == "__version__":
+            return import_module("holdfast.distribution").release()
         if name in _CLIENT:
             return getattr(import_module("holdfast.client"), name)
         if name not in _INTERFACE:  # a module of this package, or nothing

@@ -10,6 +10,8 @@ from holdfast.client.errors import (
     ReplyError,
     RequestFailed,
     SessionEnded,
+    SessionTaken,
+    TokenFailed,
 )
 from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message, Reply
@@ -34,8 +36,10 @@ __all__ = [
     "ReplyError",
     "RequestFailed",
     "SessionEnded",
+    "SessionTaken",
     "Subscription",
     "SyncClient",
     "SyncSubscription",
+    "TokenFailed",
     "WrongUse",
 ]

@@ -316,6 +316,7 @@ class Client(Sender):
     def _conversation_ended(self, life: asyncio.Task[None]) -> None:
         if not life.cancelled() and (error := life.exception()) is not None:
             reason = error if isinstance(error, SessionEnded) else SessionEnded(repr(error))
+            _log.error("session %s has ended: %s", self._session_name or "without a name", reason)
             self._inbox.end(reason)
             self._requests.fail_all(reason)
 

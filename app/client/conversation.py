@@ -5,11 +5,19 @@ import itertools
 import logging
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import aiohttp
 
-from holdfast.client.errors import ClientError, NotConnected, ReplyError, SessionEnded, TokenFailed
+from holdfast.client.errors import (
+    ClientError,
+    NotConnected,
+    ReplyError,
+    SessionEnded,
+    TokenFailed,
+    end_because_of,
+)
 from holdfast.client.handshakes import Handshakes
 from holdfast.client.life import ClientInput, ClientState, next_state
 from holdfast.client.long_polling import LongPolling
@@ -31,6 +39,8 @@ from holdfast.client.wire import CONNECT, DISCONNECT, HANDSHAKE, Json, part_of
 
 # How long the sender waits for a new session before it tries the old one again.
 _NEW_SESSION_S = 5.0
+# After this time without a session, the client says so.
+_QUIET_S = 1.0
 # Replies to anything but a connect are due in this time.
 _REPLY_S = 20.0
 _log = logging.getLogger(__name__)
@@ -68,6 +78,7 @@ class Conversation:
         max_queue: int,
         longest_pause_s: float,
     ) -> None:
+        self._url = url
         self._client = client
         self._handshakes = handshakes
         self._settling = settling
@@ -97,7 +108,11 @@ class Conversation:
         self._closing = asyncio.Lock()
         # Set while the server is believed to know the session.
         self._has_session = asyncio.Event()
+        # Set by an answer to a handshake or a connect, cleared when there is none.
+        self._has_contact = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # Why nothing can be sent.
+        self._end = SessionEnded("the client is not open")
         # Why the last attempt failed.
         self._failure: Exception | None = None
 
@@ -111,6 +126,10 @@ class Conversation:
         self._life.add_done_callback(lambda life: life.cancelled() or life.exception())
         try:
             async with asyncio.timeout(timeout_s):
+                await asyncio.wait([self._opened], timeout=_QUIET_S)
+                if not self._opened.done():
+                    why = self._failure or "there is no answer yet"
+                    _log.warning("no session at %s so far: %s", self._url, why)
                 await asyncio.shield(self._opened)
         except TimeoutError:
             text = f"no session within {timeout_s:g} s: {self._failure}"
@@ -159,7 +178,7 @@ class Conversation:
     async def _live(self) -> None:
         try:
             await self._keep_session()
-            error = self._failure or SessionEnded("the server ended the session")
+            error: Exception = self._failure or end_because_of(None)
         except Exception as failure:
             # The program is at fault, for example by the terms or headers that it gave.
             error = failure
@@ -167,9 +186,10 @@ class Conversation:
             self._opened.set_exception(error)
             # Perhaps no caller waits for it any longer.
             self._opened.exception()
-        self._queue.fail_all(SessionEnded(str(error)))
+        self._end = end_because_of(error)
+        self._queue.fail_all(self._end)
         self._move(ClientInput.END)
-        raise SessionEnded(str(error)) from error
+        raise self._end from error
 
     async def _keep_session(self) -> None:
         """Shake hands and connect, until the server ends the session."""
@@ -213,6 +233,7 @@ class Conversation:
                 return 0.0
         pause_s = self._pacing.answered(reply)
         if reply.get("successful") is True:
+            self._has_contact.set()
             self._client_id = str(reply["clientId"])
             self._choice.offered(reply.get("supportedConnectionTypes"))
             ext = reply.get("ext") or {}
@@ -248,21 +269,27 @@ class Conversation:
             return self._lose(error)
         pause_s = self._pacing.answered(reply)
         if reply.get("successful") is True:
+            self._has_contact.set()
             self._settling.end_batch(part_of(reply, "ext", "ack"))
             self._unless_closing(ClientInput.CONTACT)
             self._has_session.set()
         else:
             self._settling.failed(sent)
             self._failure = ReplyError(reply)
+            if self._pacing.step is Step.HANDSHAKE:
+                _log.warning("the server has ended the session, and gets a handshake: %s", reply)
         return pause_s
 
     def _lose(self, error: Exception) -> float:
         """Note that there was no reply; return how long to wait."""
         self._failure = error
+        self._has_contact.clear()
         self._client.contact_failed(error)
         self._unless_closing(ClientInput.LOSS)
         pause_s = self._pacing.unanswered()
-        _log.info("no reply from the server (%s); next attempt in %.1f s", error, pause_s)
+        # Once for each time in which the server does not answer.
+        level = logging.WARNING if self._pacing.failures == 1 else logging.INFO
+        _log.log(level, "%s does not answer (%s): tried again in %.1f s", self._url, error, pause_s)
         return pause_s
 
     def settled(self) -> None:
@@ -281,7 +308,7 @@ class Conversation:
     ) -> Outgoing:
         """Queue a message for the next request, behind all others or before them."""
         if self.state in (ClientState.NEW, ClientState.CLOSED):
-            raise SessionEnded("the client is not open")
+            raise type(self._end)(str(self._end))
         reply = asyncio.get_running_loop().create_future()
         outgoing = Outgoing(message, reply, repeat, size)
         if goes_first:
@@ -320,18 +347,25 @@ class Conversation:
         try:
             replies = await self._request_all(messages, _REPLY_S)
         except RequestRefused as error:
-            self._queue.refused(sent, str(error))
+            self._queue.refused(sent, error.wire)
         except ServerFault as error:
             self._queue.failed(sent, str(error), knows_keys=knows_keys)
             await asyncio.sleep(self._sending_pace.unanswered())
         except (NotSent, NoReply) as error:
             was_sent = isinstance(error, NoReply)
             self._queue.lost(sent, was_sent=was_sent, knows_keys=knows_keys)
-            await asyncio.sleep(self._sending_pace.unanswered())
+            await self._until_contact(self._sending_pace.unanswered())
         else:
             self._sending_pace.failures = 0
             if not self._queue.answered(sent, replies):
                 await self._until_new_session()
+
+    async def _until_contact(self, pause_s: float) -> None:
+        """Wait this long, or until the server answers again."""
+        self._has_contact.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._has_contact.wait()
 
     async def _until_new_session(self) -> None:
         self._has_session.clear()

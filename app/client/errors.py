@@ -8,6 +8,7 @@ ClientError
 ├── TokenFailed       the function for tokens raised an exception
 ├── OutboxFull        the outbox has no room
 └── SessionEnded      the server has ended the session for good
+    └── SessionTaken      another client has taken the session over
 Refuse                for callbacks: the verdict on a message
 """
 
@@ -16,6 +17,8 @@ from typing import Any
 
 from holdfast.client.wire import part_of
 
+# The error of a message whose session another client has.
+_TAKEN = "session_taken"
 # The longest text of a verdict that is taken from an exception.
 _MOST_TEXT = 1000
 # The codes, and those below them, after which the server takes later messages back.
@@ -72,6 +75,10 @@ class SessionEnded(ClientError):
     """The server has ended the session, and the client must not return."""
 
 
+class SessionTaken(SessionEnded):
+    """Another client has taken the named session over, so this one must not return."""
+
+
 class Refuse(Exception):
     """Raise it in a callback to refuse a message with an error code, listed or of your own.
 
@@ -98,6 +105,13 @@ class Refuse(Exception):
         if self.delay_s is not None:
             verdict["delay"] = round(self.delay_s * 1000)
         return verdict
+
+
+def end_because_of(cause: Exception | None) -> SessionEnded:
+    """Return the error that says why the server has ended the session for good."""
+    if isinstance(cause, ReplyError) and cause.text == _TAKEN:
+        return SessionTaken(f"another client has taken the session over ({cause})")
+    return SessionEnded("the server ended the session" if cause is None else str(cause))
 
 
 def refusal_for(error: Exception) -> Refuse:

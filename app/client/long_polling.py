@@ -1,6 +1,7 @@
 """Long-polling: each request is a POST, and its response has events and replies."""
 
 from collections.abc import Sequence
+from io import BytesIO
 
 import aiohttp
 import orjson
@@ -18,8 +19,11 @@ from holdfast.client.transports import (
 from holdfast.client.wire import Json
 
 _HEADERS = {"Content-Type": "application/json;charset=UTF-8"}
+# aiohttp writes larger ones in parts if they are files.
+_LARGE = 1024 * 1024
 # These say that the request itself is wrong, ...
-_REFUSED = {400, 413, 415}
+_TOO_LARGE = 413
+_REFUSED = {400, _TOO_LARGE, 415}
 # ... and these that the server, or a firewall before it, may fail over it each time. Others pass.
 _FAILED = {403, 406, 422, 500}
 
@@ -37,7 +41,8 @@ class LongPolling:
     async def send(self, messages: Sequence[Json], timeout_s: float) -> list[Json]:
         timeout = aiohttp.ClientTimeout(total=timeout_s + NETWORK_DELAY_S)
         # A copy, as orjson leaves 4 KiB to what it has written, and a connect is held for long.
-        body = bytes(memoryview(orjson.dumps(messages)))
+        text = bytes(memoryview(orjson.dumps(messages)))
+        body = BytesIO(text) if len(text) > _LARGE else text
         try:
             async with self._http.post(
                 self._url, data=body, headers=_HEADERS, timeout=timeout
@@ -62,5 +67,5 @@ def _failure(status: int) -> NoReply:
     """Return what a response means that has no replies."""
     text = f"HTTP {status}"
     if status in _REFUSED:
-        return RequestRefused(text)
+        return RequestRefused(text, is_too_large=status == _TOO_LARGE)
     return ServerFault(text) if status in _FAILED else NoReply(text)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from holdfast.client.errors import ClientError, ConnectionLost, ReplyError
+from holdfast.client.errors import ClientError, ConnectionLost, NotConnected, ReplyError
 from holdfast.client.wire import Json
 
 # A request has at most this many messages: Holdfast lets fewer than 256 of a session wait for the
@@ -54,11 +54,19 @@ class Outgoing:
     is_alone: bool = field(default=False, init=False)
     # Whether a server may have it, although no reply came.
     may_have_arrived: bool = field(default=False, init=False)
+    # Whether it is in a request that has no reply yet.
+    is_under_way: bool = field(default=False, init=False)
     failures: int = field(default=0, init=False)
 
     def fail(self, error: ClientError) -> None:
         if not self.reply.done():
             self.reply.set_exception(error)
+
+    def given_up(self, timeout_s: float) -> ClientError:
+        """Return the error for a caller that waits no longer than this."""
+        if self.is_under_way or self.may_have_arrived:
+            return ConnectionLost(f"no reply within {timeout_s:g} s: {_UNKNOWN}")
+        return NotConnected(f"no connection within {timeout_s:g} s: the message was not sent")
 
 
 class OutgoingQueue:
@@ -75,7 +83,10 @@ class OutgoingQueue:
 
     def put_first(self, sent: Iterable[Outgoing]) -> None:
         """Put these before all others, in their order."""
-        self._waiting.extendleft(reversed([*sent]))
+        again = [*sent]
+        for each in again:
+            each.is_under_way = False
+        self._waiting.extendleft(reversed(again))
 
     def take(self, *, knows_keys: bool) -> list[Outgoing]:
         """Take the messages for one request; leave out those whose sender has given up.
@@ -91,6 +102,7 @@ class OutgoingQueue:
             if each.may_have_arrived and not each.repeat.is_allowed(knows_keys=knows_keys):
                 each.fail(ConnectionLost(_NO_KEYS))
             if not each.reply.done():
+                each.is_under_way = True
                 taken.append(each)
                 size += each.size
             if each.is_alone:
@@ -108,10 +120,10 @@ class OutgoingQueue:
                 each.fail(ConnectionLost(_UNKNOWN if knows_keys else _NO_KEYS))
         self.put_first(again)
 
-    def refused(self, sent: Sequence[Outgoing], reason: str) -> None:
+    def refused(self, sent: Sequence[Outgoing], error: str) -> None:
         """Note that a request was refused as a whole: find the message that it was for."""
         if len(sent) == 1:
-            sent[0].fail(ReplyError({**sent[0].message, "error": f"400:{reason}:request_refused"}))
+            sent[0].fail(ReplyError({**sent[0].message, "error": error}))
             return
         for each in sent:
             each.is_alone = True

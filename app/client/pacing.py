@@ -11,6 +11,8 @@ from typing import Any
 from holdfast.client.wire import HANDSHAKE, part_of
 
 _FIRST_LIMIT_S = 0.5
+# In the first minute without an answer, no pause is longer: most servers are back by then.
+_MINUTE_S, _LONGEST_IN_MINUTE_S = 60.0, 5.0
 # A server that says nothing holds a connect for less than this, as CometD and Faye do.
 _USUAL_TIMEOUT_S = 60.0
 
@@ -38,6 +40,8 @@ class Pacing:
         self._interval_s = 0.0
         self.step = Step.HANDSHAKE
         self.failures = 0
+        # How long the pauses since the last success were, together.
+        self._paused_s = 0.0
         # How long the server holds a connect, ...
         self.timeout_s = _USUAL_TIMEOUT_S
         # ... and how long it keeps a session whose client is silent, if it says so.
@@ -66,8 +70,14 @@ class Pacing:
         return self._backoff_s()
 
     def _backoff_s(self) -> float:
+        if self.failures == 1:
+            self._paused_s = 0.0
         limit_s = min(_FIRST_LIMIT_S * 2.0 ** min(self.failures - 1, 16), self._longest_pause_s)
-        return limit_s * self._random()
+        if self._paused_s < _MINUTE_S:
+            limit_s = min(limit_s, _LONGEST_IN_MINUTE_S)
+        pause_s = limit_s * self._random()
+        self._paused_s += pause_s
+        return pause_s
 
     def _take_advice(self, reply: Mapping[str, Any]) -> Step | None:
         advice = reply.get("advice")

@@ -35,25 +35,34 @@ class Sender:
         self,
         channel: str,
         data: Any,  # noqa: ANN401
+        *,
+        timeout_s: float | None = None,
         **options: Unpack[PublishOptions],
     ) -> PublishReply:
         """Publish a message; return when the server has accepted it.
 
-        Without a connection it waits. Messages that are published meanwhile, or in the same turn
-        of the event loop, go together. Raises `ReplyError` if the server refuses the message, and
-        `ConnectionLost` if it cannot be known whether it was accepted. With a `key`, a
-        server that knows keys gets it again until that is known, and delivers it once; if the
-        server fails on it five times, the client gives it up.
+        Without a connection it waits, for at most `timeout_s`: then it raises `NotConnected` if the
+        message was not sent and will not be, and `ConnectionLost` if it was. Messages that are
+        published meanwhile, or in the same turn of the event loop, go together. Raises `ReplyError`
+        if the server refuses the message, and `ConnectionLost` if it cannot be known whether it was
+        accepted. With a `key`, a server that knows keys gets it again until that is known, and
+        delivers it once; if the server fails on it five times, the client gives it up.
 
         Args:
             channel: Such as `/orders/new`.
             data: Anything that JSON can hold.
+            timeout_s: How long to wait for the reply; without it, for as long as it takes.
             options: `key`, `priority`, `persistent`, `lifetime_s`, and others: `PublishOptions`
                 says what they mean.
         """
         repeat = Repeat.NEVER if options.get("key") is None else Repeat.BY_KEY
         message: Json = {"channel": channel, "data": data, "ext": publish_ext(**options)}
-        reply = await self._send(message, repeat=repeat).reply
+        outgoing = self._send(message, repeat=repeat)
+        try:
+            async with asyncio.timeout(timeout_s):
+                reply = await outgoing.reply
+        except TimeoutError as error:
+            raise outgoing.given_up(timeout_s or 0.0) from error
         return PublishReply.of(reply)
 
     async def post(

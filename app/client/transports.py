@@ -24,6 +24,12 @@ class NoReply(Exception):
 class RequestRefused(NoReply):
     """The server refused the request as a whole, and would refuse it again."""
 
+    def __init__(self, text: str, *, is_too_large: bool = False) -> None:
+        super().__init__(text)
+        code, name = (413, "request_too_large") if is_too_large else (400, "request_refused")
+        # The error of a message that is refused alone, in the form of replies.
+        self.wire = f"{code}:{text}:{name}"
+
 
 class ServerFault(NoReply):
     """The server failed over the request, perhaps because of one of its messages."""

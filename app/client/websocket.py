@@ -46,6 +46,11 @@ class _Exchange:
         self.replies: list[Json] = []
         self.done: asyncio.Future[list[Json]] = asyncio.get_running_loop().create_future()
 
+    def give_up(self) -> None:
+        """Take note that the sender waits no longer, so that no error is missed by the loop."""
+        if not self.done.cancel() and not self.done.cancelled():
+            self.done.exception()
+
     def take(self, reply: Json) -> None:
         self.replies.append(reply)
         self.waits_for.discard(reply["id"])
@@ -92,10 +97,20 @@ class WebSocket:
             await self.close()
             raise NoReply("no reply in time") from error
         except (aiohttp.ClientError, ConnectionError) as error:
+            # The server may have said why before it stopped reading.
+            await self._until_read()
+            if exchange.done.done():
+                return await exchange.done
             raise NoReply(str(error) or type(error).__name__) from error
         finally:
             for id in ids:
                 self._exchanges.pop(id, None)
+            exchange.give_up()
+
+    async def _until_read(self) -> None:
+        """Wait a moment until all is read that came before the connection broke."""
+        if self._reader is not None:
+            await asyncio.wait([self._reader], timeout=_CLOSING.ws_close)
 
     async def open(self) -> _Socket:
         """Return the socket; open it if there is none. Raises `CannotOpen`."""
@@ -131,7 +146,9 @@ class WebSocket:
                 if frame.type is aiohttp.WSMsgType.TEXT and self._take(frame.data):
                     await self._has_room()
             if socket.close_code in _REFUSED:
-                reason = RequestRefused(f"the socket was closed with {socket.close_code}")
+                is_too_large = socket.close_code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG
+                text = f"the socket was closed with {socket.close_code}"
+                reason = RequestRefused(text, is_too_large=is_too_large)
             elif socket.close_code == _FAILED:
                 reason = ServerFault(f"the socket was closed with {socket.close_code}")
         except NoReply as error:

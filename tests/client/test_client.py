@@ -3,19 +3,24 @@
 import asyncio
 import gc
 from contextlib import suppress
+from typing import Any
 
+import aiohttp
 import pytest
 
 from holdfast import (
     Client,
     ClientState,
     Message,
+    NotConnected,
     Refuse,
     ReplyError,
     SessionEnded,
+    SessionTaken,
     WrongUse,
 )
 from tests.client.conftest import Basket, Enter
+from tests.clients.mortal_server import MortalServer
 from tests.serving import Server
 
 
@@ -176,17 +181,115 @@ async def test_a_slow_callback_with_a_small_queue_gets_all_messages(enter: Enter
 
 
 async def test_a_client_whose_session_is_taken_over_ends_and_does_not_return(
-    enter: Enter, transport: str
+    enter: Enter, transport: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = await enter(session=f"taken-{transport}/1")
     subscription = await first.subscribe("/client/taken")
     second = await enter(session=f"taken-{transport}/1")
     assert second.is_resumed
-    with pytest.raises(SessionEnded):
+    with pytest.raises(SessionTaken):
         await anext(subscription)
-    with pytest.raises(SessionEnded):
+    with pytest.raises(SessionTaken):
         await first.wait_closed()
     assert first.state is ClientState.CLOSED
+    with pytest.raises(SessionTaken, match="another client"):
+        await first.publish("/client/taken", 1)
+    [record] = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert f"session client/taken-{transport}/1 has ended: another client" in record.getMessage()
+
+
+async def test_a_session_that_the_server_ended_is_logged_and_begins_again(
+    server: Server, enter: Enter, transport: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, basket = await enter(session=f"ended-{transport}/1"), Basket()
+    await client.subscribe(f"/client/ended/{transport}", basket)
+    headers = {"Authorization": f"Bearer {(server.data / 'admin-token').read_text().strip()}"}
+    url = f"{server.url}/admin/api/v1/sessions/ended-{transport}/1"
+    async with aiohttp.ClientSession(headers=headers) as http:
+        await (await http.delete(url)).read()
+    publisher = await enter()
+    while client.is_resumed or not basket.messages:
+        await publisher.publish(f"/client/ended/{transport}", 1)
+    assert "402::session_unknown" in caplog.text
+
+
+async def test_a_message_that_is_too_large_is_refused_as_such_and_others_arrive(
+    enter: Enter, transport: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, basket = await enter(), Basket()
+    await client.subscribe("/client/too-large", basket)
+    large = "x" * 5_000_000
+    found = await asyncio.gather(
+        *(client.publish("/client/too-large", each) for each in (1, large, 2)),
+        return_exceptions=True,
+    )
+    assert isinstance(found[1], ReplyError)
+    assert (found[1].code, found[1].text) == (413, "request_too_large")
+    assert await basket.data(2) == [1, 2]
+    gc.collect()
+    assert "never retrieved" not in caplog.text
+
+
+def until_lost(transport: str) -> tuple[dict[str, Any], asyncio.Event]:
+    """Options of a client, and what is set when it has lost its server."""
+    lost = asyncio.Event()
+
+    def note(state: ClientState) -> None:
+        if state is ClientState.DISCONNECTED:
+            lost.set()
+
+    return {"transports": [transport], "on_state": note}, lost
+
+
+async def test_a_publish_waits_no_longer_than_it_is_told_and_is_not_sent_then(
+    mortal: MortalServer, transport: str
+) -> None:
+    options, lost = until_lost(transport)
+    async with Client(mortal.alive.url, session="late/1", **options) as client:
+        basket = Basket()
+        await client.subscribe("/client/late", basket)
+        mortal.alive.process.kill()
+        mortal.alive.process.wait()
+        await lost.wait()
+        with pytest.raises(NotConnected, match="was not sent"):
+            await client.publish("/client/late", 1, timeout_s=0.1)
+        await asyncio.to_thread(mortal.kill_and_start)
+        await client.publish("/client/late", 2, timeout_s=20)
+        assert await basket.data(1) == [2]
+
+
+async def test_a_client_says_at_once_that_its_server_does_not_answer(
+    mortal: MortalServer, transport: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    options, lost = until_lost(transport)
+    async with Client(mortal.alive.url, close_timeout_s=0.1, **options):
+        mortal.alive.process.kill()
+        mortal.alive.process.wait()
+        await lost.wait()
+        [record] = [each for each in caplog.records if each.levelname == "WARNING"]
+        assert f"{mortal.alive.url}/cometd does not answer" in record.getMessage()
+
+
+async def test_a_client_says_within_a_second_that_nobody_answers(
+    transport: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.client.conversation._QUIET_S", 0.05)
+
+    over = asyncio.Event()
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        over.set()
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
+        url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
+        with pytest.raises(NotConnected):
+            async with Client(url, transports=[transport], connect_timeout_s=0.2):
+                pass
+        await over.wait()
+    assert f"no session at {url}/cometd so far: there is no answer yet" in caplog.text
 
 
 async def test_a_callback_may_close_its_client(

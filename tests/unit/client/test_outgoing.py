@@ -120,10 +120,10 @@ async def test_messages_of_a_refused_request_are_sent_one_by_one_to_find_the_ref
     queue: OutgoingQueue,
 ) -> None:
     good, bad = added(queue, 1), added(queue, 2)
-    queue.refused(queue.take(knows_keys=True), "HTTP 413")
+    queue.refused(queue.take(knows_keys=True), "413:HTTP 413:request_too_large")
     assert queue.take(knows_keys=True) == [good]
     assert queue.take(knows_keys=True) == [bad]
-    queue.refused([bad], "HTTP 413")
+    queue.refused([bad], "413:HTTP 413:request_too_large")
     with pytest.raises(ReplyError, match="HTTP 413"):
         bad.reply.result()
 

@@ -7,8 +7,8 @@ import pytest
 from holdfast.client.pacing import Pacing, Step
 
 
-def pacing() -> Pacing:
-    return Pacing(lambda: 1.0, longest_pause_s=8.0)
+def pacing(longest_pause_s: float = 8.0) -> Pacing:
+    return Pacing(lambda: 1.0, longest_pause_s=longest_pause_s)
 
 
 def reply(channel: str, successful: bool, **advice: Any) -> dict[str, Any]:
@@ -59,11 +59,19 @@ def test_a_failed_handshake_is_repeated_if_the_advice_is_to_retry() -> None:
 
 
 def test_pauses_double_up_to_the_longest_until_there_is_contact() -> None:
-    pace = pacing()
-    pauses = [pace.unanswered() for _ in range(7)]
-    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
+    pace = pacing(longest_pause_s=3.0)
+    pauses = [pace.unanswered() for _ in range(6)]
+    assert pauses == [0.5, 1.0, 2.0, 3.0, 3.0, 3.0]
     pace.answered(reply("connect", True))
     assert pace.unanswered() == 0.5
+
+
+def test_no_pause_of_the_first_minute_is_longer_than_five_seconds() -> None:
+    pace = pacing(longest_pause_s=30.0)
+    for _ in range(2):
+        pauses = [pace.unanswered() for _ in range(17)]
+        assert pauses == [0.5, 1.0, 2.0, 4.0, *[5.0] * 11, 30.0, 30.0]
+        pace.answered(reply("connect", True))
 
 
 def test_pauses_are_random() -> None:

@@ -12,6 +12,11 @@ from holdfast.client.subscription_table import SubscriptionTable
 from holdfast.client.subscriptions import NewSubscription
 from holdfast.client.transport_choice import LONG_POLLING, WEBSOCKET, TransportChoice
 from holdfast.client.wire import is_reply, part_of
+from holdfast.distribution import release
+
+
+def test_the_package_says_its_version() -> None:
+    assert holdfast.__version__ == release()
 
 
 def test_a_closed_client_stays_closed() -> None:
