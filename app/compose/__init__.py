@@ -129,7 +129,9 @@ async def _assemble(
     addresses = await find_addresses(settings, placement.number)
     shared = succession.descriptors.get(LOCK)
     placement.make_parent()
-    directory = await claimed(placement.data, shared, settings.data / CONTROL_FILE, stack)
+    control = None if placement.number else settings.data / CONTROL_FILE
+    others = [placement.data_of(shard) for shard in placement.others]
+    directory = await claimed(placement.data, shared, control, stack, others)
     succession.keep(LOCK, directory.lock)
     tokens = _open_tokens(settings.data)
     waiting = Waiting(settings, addresses, placement, succession)

@@ -7,7 +7,7 @@ import secrets
 import shlex
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
@@ -96,7 +96,11 @@ def own_directory(path: Path, shared: int | None = None) -> Iterator[DataDirecto
 
 
 async def claimed(
-    path: Path, shared: int | None, control: Path, stack: AsyncExitStack
+    path: Path,
+    shared: int | None,
+    control: Path | None,
+    stack: AsyncExitStack,
+    others: Sequence[Path] = (),
 ) -> DataDirectory:
     """Lock the directory for as long as the stack lasts. Raises `CannotStart`.
 
@@ -104,15 +108,21 @@ async def claimed(
 
     Args:
         shared: The lock of the server that this one succeeds.
-        control: Where a supervisor takes commands.
+        control: Where a supervisor takes commands; None for a shard whose first one this supervisor
+            has already, so that whoever has this one is about to end.
+        others: The directories of further shards, whose servers have had the same supervisor.
     """
     until = time.monotonic() + _LEAVING_S
+    is_abandoned = shared is None and control is not None and _is_abandoned(control)
     while True:
-        try:
-            return stack.enter_context(own_directory(path, shared))
-        except DirectoryTaken:
-            if time.monotonic() > until or not _is_abandoned(control):
-                raise
+        is_late = time.monotonic() > until
+        # The others may still have the address of the server.
+        if is_late or not (is_abandoned and any(map(_is_taken, others))):
+            try:
+                return stack.enter_context(own_directory(path, shared))
+            except DirectoryTaken:
+                if is_late or not (control is None or _is_abandoned(control)):
+                    raise
         await asyncio.sleep(_LOOK_S)
 
 
@@ -125,6 +135,21 @@ def _is_abandoned(control: Path) -> bool:
             return True
         except OSError:
             return False
+    return False
+
+
+def _is_taken(path: Path) -> bool:
+    """Return whether a server has the lock of this directory."""
+    try:
+        lock = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
     return False
 
 

@@ -61,6 +61,36 @@ async def test_servers_whose_supervisor_was_killed_are_waited_for(tmp_path: Path
         assert (await claiming).lock_name == name
 
 
+async def test_a_server_of_a_further_shard_is_waited_for_below_a_living_supervisor(
+    tmp_path: Path,
+) -> None:
+    """The first shard's server of the same supervisor has been waited for."""
+    data, first = tmp_path / "shards" / "1", tmp_path / CONTROL_FILE
+    async with AsyncExitStack() as stack, asyncio.timeout(TIMEOUT_S):
+        with own_directory(data) as former, socket_for_commands() as control:
+            control.bind(str(first))
+            claiming = asyncio.create_task(claimed(data, None, None, stack))
+            done, _ = await asyncio.wait([claiming], timeout=0.2)
+            assert not done
+            name = former.lock_name
+        assert (await claiming).lock_name == name
+
+
+async def test_the_first_server_waits_for_those_of_further_shards_that_were_abandoned(
+    tmp_path: Path,
+) -> None:
+    data, other = tmp_path / "data", tmp_path / "data" / "shards" / "1"
+    async with AsyncExitStack() as stack, asyncio.timeout(TIMEOUT_S):
+        with own_directory(other):
+            abandon(data / CONTROL_FILE)
+            # The second one has never been used.
+            shards = [other, data / "shards" / "2"]
+            claiming = asyncio.create_task(claimed(data, None, data / CONTROL_FILE, stack, shards))
+            done, _ = await asyncio.wait([claiming], timeout=0.2)
+            assert not done
+        await claiming
+
+
 async def test_servers_that_stay_after_the_death_of_their_supervisor_are_not_waited_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
