@@ -1,17 +1,23 @@
 """Runs slow work for the core, which never waits, and cancels tasks."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any
 
 from holdfast.bayeux.state.server_state import GivenUp
 
+log = logging.getLogger(__name__)
+
 Task = asyncio.Task[None]
 
 
 class Tasks:
-    """Awaits work with a time limit, and reports its outcome."""
+    """Awaits work with a time limit, and reports its outcome: of a late one, that it was given up.
+
+    All of it is what an extension does at a handshake.
+    """
 
     def __init__(self, clock: Callable[[], float], limit_s: float = 10.0) -> None:
         self._clock = clock
@@ -29,15 +35,18 @@ class Tasks:
 
     async def _run(self, work: Awaitable[Any], done: Callable[[Any, float], None]) -> None:
         outcome: Any
+        limit = asyncio.timeout(self._limit_s)
         try:
-            async with asyncio.timeout(self._limit_s):
+            async with limit:
                 outcome = await work
         except BaseException as error:
             if self._is_ending(error):
                 raise
             # Report the end even if the work is cancelled, cancels its task, or exits, because a
             # caller waits for it.
-            outcome = error
+            outcome = GivenUp() if limit.expired() else error
+            if limit.expired():
+                log.warning("a login took longer than %g s: its client comes again", self._limit_s)
         if asyncio.current_task() in self._running:
             done(outcome, self._clock())
 

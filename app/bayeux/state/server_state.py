@@ -53,7 +53,7 @@ Outcome = SessionExtension | BaseException | None
 
 
 class GivenUp(Exception):
-    """Work was given up, because this server leaves."""
+    """Work was given up, because this server leaves, or because it took too long."""
 
 
 class RunLater(Protocol):

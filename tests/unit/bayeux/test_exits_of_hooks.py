@@ -9,6 +9,7 @@ import pytest
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.server_state import GivenUp
 from holdfast.bayeux.state.service_channels import ServiceCall
 from holdfast.bayeux.wire.hooks import HookFailed
 from holdfast.bayeux.wire.operation import Operation
@@ -146,16 +147,53 @@ def test_an_error_handler_that_exits_is_passed_over(exit_: Exit) -> None:
     assert codes(server) == ["user.update.error"]
 
 
-def outcome_of(work: Callable[[], Awaitable[object]]) -> object:
+class Late(ServerExtension):
+    def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> Awaitable[SessionExtension | None]:
+        async def work() -> SessionExtension | None:
+            raise AssertionError("the test resolves it")
+
+        return work()
+
+
+def outcome_of(work: Callable[[], Awaitable[object]], limit_s: float = 10.0) -> object:
     """The outcome that the core gets of this work; the event loop must survive."""
 
     async def run() -> object:
-        tasks, told = Tasks(lambda: 0.0), asyncio.get_running_loop().create_future()
+        tasks, told = Tasks(lambda: 0.0, limit_s), asyncio.get_running_loop().create_future()
         tasks(work(), lambda outcome, now: told.set_result(outcome))
         async with asyncio.timeout(5):
             return await told
 
     return asyncio.run(run())
+
+
+def test_work_that_takes_too_long_is_given_up_without_a_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As it does if its server stood still."""
+    assert isinstance(outcome_of(lambda: asyncio.sleep(60), limit_s=0.0), GivenUp)
+    [record] = caplog.records
+    assert (record.levelname, record.exc_info) == ("WARNING", None)
+
+
+def test_the_timeout_of_work_itself_is_its_outcome() -> None:
+    async def work() -> object:
+        raise TimeoutError
+
+    assert isinstance(outcome_of(work), TimeoutError)
+
+
+def test_a_handshake_whose_work_is_given_up_is_asked_to_come_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Server(Late())
+    asked = server.guest().handshake()
+    server.resolve(GivenUp())
+    assert asked.reply["error"] == "503::server_busy"
+    assert asked.reply["advice"]["reconnect"] == "handshake"
+    assert caplog.records == []
 
 
 def test_work_that_exits_reports_its_exit_as_the_outcome(exit_: Exit) -> None:
@@ -187,15 +225,6 @@ def test_work_that_cancels_its_own_task_reports_the_cancellation() -> None:
 
 
 def test_a_handshake_whose_work_exits_is_no_longer_counted_as_pending(exit_: Exit) -> None:
-    class Late(ServerExtension):
-        def negotiate(
-            self, session: Session, handshake: Json, reply: Json, now: float
-        ) -> Awaitable[SessionExtension | None]:
-            async def work() -> SessionExtension | None:
-                raise AssertionError("the test resolves it")
-
-            return work()
-
     server = Server(Late())
     asked = server.guest().handshake()
     assert server.bayeux.state.handshakes_pending == 1
