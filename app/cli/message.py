@@ -14,6 +14,7 @@ from holdfast.cli.output import (
     Cell,
     Column,
     Json,
+    age,
     complain,
     note,
     print_facts,
@@ -46,7 +47,7 @@ _TIME: Column = ("TIME", _time_of_day)
 _WORDS = {step.kind: step.words for step in STEPS}
 _KIND: Column = ("KIND", _in_words)
 STEP_COLUMNS = (_TIME, _KIND, "receiver", "attempt", "code", "sender", "copies", "letter")
-_QUEUES = ("receiver", "state", "held", "attempts", "redelivered")
+_QUEUES = ("receiver", "state", "held", "attempts", "redelivered", age("gone_since", "GONE"))
 _LETTERS = ("id", "receiver", "state", "code")
 
 

@@ -4,7 +4,7 @@ import {badge, h, say} from "../dom.js";
 import {path} from "./address.js";
 import {bytes, count, lasting, time} from "./format.js";
 import {actions, asked, card, facts, guarded, json, link, messageLink, mono, sheet, when} from "./parts.js";
-import {preview, purge, replay} from "./letters.js";
+import {preview, purge, replay, why} from "./letters.js";
 import {sessionLink} from "./sessions.js";
 import {differences} from "./differences.js";
 import {parse} from "./json.js";
@@ -20,7 +20,7 @@ export async function letter(app, id) {
     return [
         h("p", {}, link("Letters with the same cause", "dead", "letters", {fingerprint: it.fingerprint})),
         h("h1", {}, "Dead letter ", badge(it.state, it.state === "new" ? "" : "good")),
-        h("p", {}, mono(it.code), h("br"), it.reason),
+        h("p", {}, why(it)),
         actions(app,
             it.state === "new" && ["Replay …", () => replay(app, which), "primary"],
             it.state === "new" && ["Edit and send …", () => edit(app, it)],
@@ -63,7 +63,7 @@ const history = (attempts) => sheet("Attempts", [
     ["When", (attempt) => time(attempt.time)],
     ["Over", ({transport}) => transport ?? "–"],
     ["Outcome", ({outcome}) => mono(outcome)],
-    ["Answer", ({code, text}) => [code && mono(code), text && [" ", text]]],
+    ["Answer", ({code, text}) => [text && [text, " "], code && mono(code)]],
     ["Took", ({latency_ms}) => (latency_ms === null ? "–" : lasting(latency_ms)), "number"],
 ], attempts, "The message was never handed over.");
 

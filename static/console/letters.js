@@ -15,7 +15,7 @@ export async function letters(app, chosen) {
         ["Died", ({id, died}) => link(when(died), "dead", "letter", id)],
         ["Channel", ({channel}) => mono(channel)],
         ["Receiver", ({receiver}) => sessionLink(receiver)],
-        ["Why", ({code, reason}) => [mono(code), h("br"), h("span", {class: "faint small"}, reason)]],
+        ["Why", why],
         ["Attempts", ({attempts}) => count(attempts), "number"],
         ["State", ({state}) => badge(state, state === "new" ? "" : "good")],
     ], (cursor, limit) => app.api.get("dead-letters", {...chosen, cursor, limit}), "No matching dead letters.");
@@ -36,6 +36,10 @@ export async function letters(app, chosen) {
     ];
 }
 
+/** Why a letter died: what its receiver said, before the code. */
+export const why = ({code, reason}) =>
+    (reason ? [reason, h("br"), h("span", {class: "faint small"}, mono(code))] : mono(code));
+
 /** The group of letters with this fingerprint and its remark; null if the group is gone. */
 function kindOf(app, fingerprint) {
     const look = () => app.api.get("dead-letters/groups", {fingerprint});
@@ -45,7 +49,7 @@ function kindOf(app, fingerprint) {
 /** The common cause of these letters, and when they died. */
 function ofKind(kind) {
     return [
-        card(kind.channel, h("p", {}, mono(kind.code)), kind.reason && h("p", {}, `Latest reason: ${kind.reason}`),
+        card(kind.channel, kind.reason && h("p", {}, `Latest reason: ${kind.reason}`), h("p", {}, mono(kind.code)),
             h("p", {}, link("Latest letter", "dead", "letter", kind.sample))),
         card("Time of death", h("div", {class: "twice"},
             [[kind.hours, "24 hours"], [kind.days, "30 days"]].map(([counts, span]) =>

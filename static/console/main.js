@@ -48,8 +48,11 @@ const KEPT = 121;
 // A reading is late after this multiple of the time between the last two readings.
 const GAPS = 3;
 const CHECK_MS = 1000;
-// The latest alerts.
+// Answers from here on are of a server that is away, or will answer later.
+const AWAY = 500;
+// The latest alerts, and the kind of those that are over.
 const ALERTS = 10;
+const CLEARED = "alert cleared";
 
 // If the browser forbids storage, the token is kept only in this page.
 const tab = storageOf("sessionStorage");
@@ -64,6 +67,7 @@ class App {
     #listeners = new Set();
     #age = new Age((text) => {
         find("#age").hidden = !text;
+        content.classList.toggle("old", Boolean(text));
         say(find("#age"), text);
     });
     #freshness = new Freshness(this.#age);
@@ -143,11 +147,11 @@ class App {
     #warn({kind, channel, alert, reason}) {
         const text = `${kind}: ${channel ?? alert}, ${reason}`;
         this.alerts = [{at: Date.now(), text}, ...this.alerts].slice(0, ALERTS);
-        this.tell(text, "bad");
+        this.tell(text, kind === CLEARED ? "good" : "bad");
     }
 
-    /** Shows the page of the present address. */
-    async show() {
+    /** Shows the page of the present address; again if it could not be shown because the server was away. */
+    async show(isAgain = false) {
         const here = location.hash;
         const {name, rest, chosen} = apart(here);
         const [title, make] = PAGES.get(name) ?? PAGES.get("");
@@ -156,16 +160,27 @@ class App {
         this.#age.begin();
         this.#mark(title);
         content.ariaBusy = "true";
-        const made = await make(this, rest, chosen).catch(unknown).catch(({message}) =>
-            [h("h1", {}, title), h("p", {class: "card panel state bad"}, message)]);
+        let isAway = false;
+        const made = await make(this, rest, chosen).catch(unknown).catch(({message, status}) => {
+            isAway = status === 0 || status >= AWAY;
+            return [h("h1", {}, title), h("p", {class: "card panel state bad"}, message)];
+        });
         // The user may have opened another page meanwhile.
         if (location.hash === here) {
             this.#age.made();
             document.title = `${title} · Holdfast`;
             content.replaceChildren(...[made].flat().filter(Boolean));
             content.ariaBusy = null;
-            content.focus({preventScroll: true});
-            scrollTo(0, 0);
+            if (!isAgain) {
+                content.focus({preventScroll: true});
+                scrollTo(0, 0);
+            }
+            if (isAway) {
+                this.keepFresh(async () => {
+                    await this.api.get("about");
+                    await this.show(true);
+                });
+            }
         }
     }
 

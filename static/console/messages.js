@@ -34,7 +34,8 @@ function summed(trace, steps, isWhole) {
 const queues = ({queues}) => card("In queues", queues.length
     ? h("ul", {class: "plain"}, queues.map((each) => h("li", {},
         sessionLink(each.receiver), " ", badge(spaced(each.state)), " ",
-        each.held ? badge("held back", "warn") : "",
+        each.held ? badge("held back", "warn") : "", " ",
+        each.gone_since ? h("span", {}, "its client was last seen ", when(each.gone_since)) : "",
         h("span", {class: "faint small"}, ` ${many(each.attempts, "attempt")}`))))
     : h("p", {class: "faint"}, "In no queue."));
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.cli.output import when
 from holdfast.web.admin.message_views import TraceStep
 from tests.cli.conftest import Shell
 from tests.pipeline.stored import store_events
 from tests.unit.pipeline.events import NODE, START_US, event
 from tests.unit.pipeline.framed_events import one_run
-from tests.web.fake_operations import NO_MESSAGE
+from tests.web.fake_operations import NO_MESSAGE, NOW_MS
 
 ID = "holdfast-1790000000000000000"
 
@@ -37,13 +38,17 @@ def test_a_message_is_shown_with_its_places_and_all_steps_of_its_way(shell: Shel
     shell.operations.steps = [a_step("published", receiver=None), a_step("handed")]
     done = shell.run("message", ID)
     assert done.exit_code == 0
-    assert "joe/1\twaiting\tno" in done.stdout
+    [row] = [line for line in done.stdout.splitlines() if line.startswith("joe/1\twaiting")]
+    # Programs get the moment, people how long ago it was.
+    assert row == f"joe/1\twaiting\tno\t0\t0\t{when(NOW_MS - 90_000)}"
+    assert "RECEIVER\tSTATE\tHELD\tATTEMPTS\tREDELIVERED\tGONE" in done.stdout
     assert [line.split("\t")[1] for line in done.stdout.splitlines()[-2:]] == [
         "published",
         "handed",
     ]
     told = json.loads(shell.run("message", ID, "--json").stdout)
     assert [each["kind"] for each in told["steps"]] == ["published", "handed"]
+    assert told["queues"][0]["gone_since"] == NOW_MS - 90_000
 
 
 def test_steps_are_listed_in_their_order_whatever_order_the_journal_has_them_in(

@@ -482,7 +482,7 @@ class FakeOperations:
 
     async def trace(self, id: str, cursor: str | None) -> Trace:
         self._fail()
-        at = TraceQueue("joe/1", "waiting", False, 0, 0)
+        at = TraceQueue("joe/1", "waiting", False, 0, 0, NOW_MS - 90_000)
         is_known = id != NO_MESSAGE
         return Trace(
             id=id,

@@ -284,6 +284,21 @@ async def test_a_message_is_found_waiting_in_flight_and_among_dead_letters(
     assert (trace.published, trace.is_cut) == (int(id.rpartition("-")[2]) // 1_000_000, False)
 
 
+async def test_the_place_of_a_message_says_since_when_its_receiver_is_gone(
+    server: LiveServer,
+) -> None:
+    joe, ann = [await server.receiver(key) for key in ("joe/1", "ann/1")]
+    await server.publish("lost")
+    [event] = (await server.connect(ann)).events
+    before = time.time_ns() // 1_000_000
+    joe.disconnect()
+    trace = await server.api.messages.trace(event["ext"]["delivery"]["id"], None)
+    gone = {each.receiver: each.gone_since for each in trace.queues}
+    assert gone["ann/1"] is None
+    assert gone["joe/1"] is not None
+    assert abs(gone["joe/1"] - before) < 60_000
+
+
 async def test_the_trace_of_a_message_that_never_existed_is_empty(server: LiveServer) -> None:
     await server.receiver("joe/1")
     await server.publish(1)

@@ -42,6 +42,10 @@ class TraceQueue:
     held: Annotated[bool, Field(description="The session is held back.")]
     attempts: Count
     redelivered: Count
+    gone_since: Annotated[
+        Ms | None,
+        Field(description="When its client was last seen, if it has left or was silent for long."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from socket import gethostname
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.session import Session
-from holdfast.bayeux.sessions.status import hold_of
+from holdfast.bayeux.sessions.status import hold_of, last_seen_ms
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.messages.entries import Entry
 from holdfast.store.journal_frames import JournalFrames
@@ -111,7 +111,7 @@ class MessageResource:
         found: list[TraceQueue] = []
         looked_at = 0
         for session in (*self._sessions, *self._waiting_places.queues()):
-            found += islice(_places(session, ns), 1)
+            found += islice(self._places(session, ns), 1)
             looked_at += session.queue.count + 1
             if len(found) > _MOST_QUEUES:
                 break
@@ -119,6 +119,34 @@ class MessageResource:
                 looked_at = 0
                 await asyncio.sleep(0)
         return found
+
+    def _places(self, session: Session, ns: int) -> Iterator[TraceQueue]:
+        queue = session.queue
+        if not queue.count:
+            return
+        is_held = hold_of(session) is not None
+        waiting, in_flight = queue.new, queue.in_flight()
+        mine = [Entry(message) for message in waiting if message.id == ns]
+        for entry in (*mine, *in_flight.values(), *queue.returned.values()):
+            if entry.message.id == ns:
+                yield TraceQueue(
+                    session.key,
+                    "in_flight" if entry.seq in in_flight else "waiting",
+                    is_held,
+                    entry.attempts,
+                    entry.redelivered,
+                    self._gone_since(session),
+                )
+
+    def _gone_since(self, session: Session) -> int | None:
+        """Return since when a session has no client, in ms; None if it has one, or is only a place.
+
+        Such a place, of a subject or of work, never had one.
+        """
+        if session.has_shared_queue or not (session.is_absent or session.is_away):
+            return None
+        options = self._server.life.state.options
+        return last_seen_ms(options, self._node, session, self._server.clock())
 
     async def _letters_of(self, ns: int) -> tuple[list[LetterSummary], bool]:
         """Return the message's dead letters, and whether there may be others.
@@ -139,19 +167,3 @@ class MessageResource:
         return found, len(found) > _MOST_LETTERS
 
 
-def _places(session: Session, ns: int) -> Iterator[TraceQueue]:
-    queue = session.queue
-    if not queue.count:
-        return
-    is_held = hold_of(session) is not None
-    waiting, in_flight = queue.new, queue.in_flight()
-    mine = [Entry(message) for message in waiting if message.id == ns]
-    for entry in (*mine, *in_flight.values(), *queue.returned.values()):
-        if entry.message.id == ns:
-            yield TraceQueue(
-                session.key,
-                "in_flight" if entry.seq in in_flight else "waiting",
-                is_held,
-                entry.attempts,
-                entry.redelivered,
-            )

@@ -499,6 +499,65 @@ def test_a_list_says_how_old_it_is_while_the_server_is_away(
     complaints.clear()
 
 
+def test_a_list_that_was_opened_while_the_server_was_away_comes_by_itself(
+    page: Page, desk: BrowserContext, complaints: list[str]
+) -> None:
+    look_at(page, "#/channels")
+    desk.set_offline(True)
+    go(page, "Sessions")
+    expect(page.get_by_text("The server cannot be reached.").first).to_be_visible()
+    expect(page.get_by_role("link", name="stock/1")).to_be_hidden()
+    desk.set_offline(False)
+    expect(page.get_by_role("link", name="stock/1")).to_be_visible()
+    expect(page.get_by_text("The server cannot be reached.")).to_be_hidden()
+    assert {each for each in complaints if "ERR_INTERNET_DISCONNECTED" not in each} == set()
+    complaints.clear()
+
+
+def test_nothing_is_green_while_the_server_is_away(
+    page: Page, desk: BrowserContext, complaints: list[str]
+) -> None:
+    green = """() => [...document.querySelectorAll("#content .good, #who .good")].filter((each) => {
+        const own = getComputedStyle(each), dot = getComputedStyle(each, "::before");
+        return each.matches(".state") ? dot.color === GOOD : own.color === GOOD;
+    }).map((each) => each.textContent)"""
+    look_at(page, "#/")
+    page.evaluate(
+        """() => {
+            const probe = document.createElement("span");
+            probe.style.color = "var(--good)";
+            document.body.append(probe);
+            globalThis.GOOD = getComputedStyle(probe).color;
+            probe.remove();
+        }"""
+    )
+    assert "balanced" in page.evaluate(green)
+    desk.set_offline(True)
+    expect(page.get_by_text("The page shows the state of")).to_be_visible()
+    assert page.evaluate(green) == []
+    desk.set_offline(False)
+    expect(page.get_by_text("The page shows the state of")).to_be_hidden()
+    assert {each for each in complaints if "ERR_INTERNET_DISCONNECTED" not in each} == set()
+    complaints.clear()
+
+
+@pytest.mark.parametrize(("kind", "mood"), [("alert raised", "bad"), ("alert cleared", "good")])
+def test_an_alert_is_red_when_it_is_raised_but_not_when_it_is_cleared(
+    page: Page, kind: str, mood: str
+) -> None:
+    data = {"kind": kind, "channel": None, "alert": "letters", "reason": f"{kind}: 3 letters"}
+
+    def say(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json=[{"channel": "/sys/alert", "data": data}, *answer.json()])
+
+    look_at(page, "#/sessions")
+    page.route("**/admin/feed", say)
+    notice = page.locator("#notices .notice").filter(has_text=data["reason"]).first
+    expect(notice).to_have_class(re.compile(rf"\b{mood}\b"))
+    page.unroute("**/admin/feed", say)
+
+
 @pytest.mark.parametrize("address", ["#/", "#/sessions"])
 def test_a_page_says_how_old_it_is_while_the_server_does_not_answer(
     page: Page, complaints: list[str], address: str
