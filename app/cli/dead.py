@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import nullcontext
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -31,7 +31,7 @@ from holdfast.cli.program import WithWait, group_of_commands
 from holdfast.cli.remote import Remote
 from holdfast.cli.replay import replay, replays
 from holdfast.cli.sweep import sweep
-from holdfast.delivery.basics.error_codes import find
+from holdfast.delivery.basics.error_codes import said_of
 from holdfast.units import counted
 
 if TYPE_CHECKING:
@@ -44,9 +44,8 @@ program.command("replays")(replays)
 
 def _reason(item: Json) -> Cell:
     """Return the receiver's text; the code explains itself."""
-    whole, code = str(item["reason"]), find(item["code"])
-    meaning = "" if code is None else f"{code.meaning}: "
-    return Cell(whole.removeprefix(meaning), whole)
+    whole = str(item["reason"])
+    return Cell(said_of(item["code"], whole) or whole, whole)
 
 
 _BY_CAUSE = "/dead-letters/groups"
@@ -54,6 +53,8 @@ _REASON = ("REASON", _reason)
 _WHOSE: Column = ("WHOSE", lambda group: group["remark"] and group["remark"]["assignee"])
 _MS = ("MS", itemgetter("latency_ms"))
 _GROUPS = ("fingerprint", "count", "receivers", age("last"), "channel", "code", _WHOSE, _REASON)
+_KINDS = ("count", "receivers", age("last"), "channel", "code", _REASON)
+Grouping = Literal["cause", "code", "pattern"]
 _LETTERS = ("id", age("died"), "channel", "receiver", "state", "code", _REASON)
 _ATTEMPTS = ("n", age("time"), "node", "transport", "outcome", _MS, "code", "text")
 
@@ -100,6 +101,13 @@ def list_letters(
     *,
     conditions: LetterConditions,
     groups: Annotated[bool, typer.Option(help="Group letters by cause.")] = False,
+    by: Annotated[
+        Grouping,
+        typer.Option(
+            help="Of groups: by channel and code, by the code alone, or by code and channel "
+            "pattern, in which a * stands for parts with digits."
+        ),
+    ] = "cause",
     shown: Range,
     server: ToServer,
 ) -> None:
@@ -113,8 +121,12 @@ def list_letters(
         raise typer.BadParameter(
             "groups include all letters: only --fingerprint can be combined with --groups"
         )
+    if by != "cause" and (conditions or not groups):
+        raise typer.BadParameter(f"--by {by} needs --groups, and goes with no other condition")
     if groups:
-        print_list(server, _BY_CAUSE, conditions, _GROUPS, shown)
+        # Earlier releases group by cause alone.
+        asked, columns = (conditions, _GROUPS) if by == "cause" else ({"by": by}, _KINDS)
+        print_list(server, _BY_CAUSE, asked, columns, shown)
     else:
         print_list(server, "/dead-letters", conditions, _LETTERS, shown)
 

@@ -3,7 +3,8 @@ import {badge, h} from "../dom.js";
 import {bars} from "./charts.js";
 import {count, many, sum} from "./format.js";
 import {letter} from "./letter.js";
-import {letters} from "./letters.js";
+import {latest, letters} from "./letters.js";
+import {at} from "./address.js";
 import {link, live, mono, when} from "./parts.js";
 import {remark} from "./remarks.js";
 
@@ -11,17 +12,22 @@ export function show(app, [what, id], chosen) {
     if (what === "letters") {
         return letters(app, chosen);
     }
-    return what === "letter" ? letter(app, id) : groups(app);
+    return what === "letter" ? letter(app, id) : groups(app, chosen.by ?? CAUSE);
 }
 
-const groups = (app) => live(app, () => app.api.get("dead-letters/groups", {limit: 50}), drawn);
+const CAUSE = "cause";
+const GROUPINGS = new Map([[CAUSE, "channel and code"], ["pattern", "channel pattern and code"], ["code", "code"]]);
 
-function drawn({items, total}) {
+const groups = (app, by) => live(app, () => app.api.get("dead-letters/groups", {by, limit: 50}), (found) => drawn(found, by));
+
+function drawn({items, total}, by) {
     const hidden = total - sum(items.map((each) => each.count));
     return [
         h("h1", {}, "Dead letters ", badge(count(total), total ? "warn" : "good")),
         h("p", {}, link("All dead letters", "dead", "letters"),
-            h("span", {class: "faint"}, " – letters with the same cause are grouped below.")),
+            h("span", {class: "faint"}, " – grouped below by "),
+            [...GROUPINGS].flatMap(([name, words], n) => [n > 0 && ", ",
+                name === by ? h("strong", {}, words) : h("a", {href: at("dead", {by: name})}, words)]), "."),
         items.length ? h("ul", {class: "groups"}, items.map(group))
             : h("p", {class: "card panel faint"}, "There are no dead letters."),
         hidden > 0 && h("p", {class: "faint"}, `Smaller groups hold ${count(hidden)} more.`),
@@ -29,11 +35,11 @@ function drawn({items, total}) {
 }
 
 function group(each) {
-    return h("li", {class: "card group", "data-key": each.fingerprint},
+    const {fingerprint, code, channel} = each;
+    return h("li", {class: "card group", "data-key": fingerprint ?? `${code} ${channel}`},
         h("div", {},
-            h("h2", {}, link(mono(each.channel), "dead", "letters", {fingerprint: each.fingerprint})),
-            each.reason && h("p", {}, `Latest reason: ${each.reason}`),
-            h("p", {class: "faint"}, mono(each.code)),
+            h("h2", {}, link(mono(channel), "dead", "letters", fingerprint ? {fingerprint} : {code})),
+            latest(each),
             each.remark && remark(each.remark)),
         h("div", {},
             bars(each.hours, "24 hours"),

@@ -36,9 +36,14 @@ export async function letters(app, chosen) {
     ];
 }
 
-/** Why a letter died: what its receiver said, before the code. */
-export const why = ({code, reason}) =>
-    (reason ? [reason, h("br"), h("span", {class: "faint small"}, mono(code))] : mono(code));
+/** Why a letter died: what its receiver said, before the code and what that means. */
+export function why({code, reason, said}) {
+    const meaning = said ? reason.slice(0, reason.length - said.length) : reason;
+    return [said && [said, h("br")], h("span", {class: said ? "faint small" : ""}, meaning.replace(/: $/u, ""), " (", mono(code), ")")];
+}
+
+/** Why the latest letter of a group died. */
+export const latest = (group) => h("p", {}, group.said && h("span", {class: "faint"}, "Latest: "), why(group));
 
 /** The group of letters with this fingerprint and its remark; null if the group is gone. */
 function kindOf(app, fingerprint) {
@@ -49,7 +54,7 @@ function kindOf(app, fingerprint) {
 /** The common cause of these letters, and when they died. */
 function ofKind(kind) {
     return [
-        card(kind.channel, kind.reason && h("p", {}, `Latest reason: ${kind.reason}`), h("p", {}, mono(kind.code)),
+        card(kind.channel, latest(kind),
             h("p", {}, link("Latest letter", "dead", "letter", kind.sample))),
         card("Time of death", h("div", {class: "twice"},
             [[kind.hours, "24 hours"], [kind.days, "30 days"]].map(([counts, span]) =>

@@ -71,6 +71,15 @@ def test_letters_are_listed_in_groups(shell: Shell) -> None:
     assert shell.run("dead", "list", "--groups", "--code", "user").exit_code == 2
 
 
+def test_letters_are_listed_in_groups_by_code(shell: Shell) -> None:
+    head, *rows = shell.run("dead", "list", "--groups", "--by", "code").stdout.splitlines()
+    assert head.split("\t") == ["COUNT", "RECEIVERS", "SINCE", "CHANNEL", "CODE", "REASON"]
+    assert sum(int(row.split("\t")[0]) for row in rows) == 5
+    assert all("\t/**\t" in row for row in rows)
+    for words in (["--by", "code"], ["--groups", "--by", "code", "--fingerprint", "f1"]):
+        assert shell.run("dead", "list", *words).exit_code == 2
+
+
 def test_a_letter_is_shown_with_its_attempts(shell: Shell) -> None:
     done = shell.run("dead", "show", LETTER)
     assert done.exit_code == 0

@@ -12,10 +12,12 @@ from holdfast.delivery.letters.dead import MAX_REASON, DeadLetter, LetterState
 from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota, Removal
 from holdfast.store import records, scripts
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.letters import grouping
 from holdfast.store.letters import lines as letter_lines
 from holdfast.store.letters import search as letter_search
 from holdfast.store.letters.administration import Import, Refusal
 from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.letters.grouping import GroupedBy
 from holdfast.store.letters.lines import LineUnfit
 from holdfast.store.scripts import ScriptCall
 from tests.store.servers import ValkeyServer
@@ -192,6 +194,51 @@ async def test_letters_are_grouped_by_fingerprint_with_counts_and_receivers(
     other = groups[1].sample.fingerprint
     assert await at.letters.search.groups(other, 10) == ([groups[1]], 14, None)
     assert await at.letters.search.groups("unknown", 10) == ([], 14, None)
+
+
+async def test_letters_are_grouped_by_code_and_by_channel_pattern(at: StoreProcess) -> None:
+    await dead_letter(
+        at,
+        *(letter(n, channel=f"/orders/{n}/paid", receiver=f"joe/{n}") for n in range(1, 6)),
+        *(letter(n, channel="/orders/1/paid", receiver=f"ann/{n}") for n in range(6, 9)),
+        letter(9, channel="/news", receiver="joe/1", reason="the last one"),
+        letter(10, channel="/orders/1/paid", code="user.other"),
+    )
+    search = at.letters.search
+
+    async def kinds(by: GroupedBy, **part: int) -> list[tuple[str | None, str, int, int]]:
+        page = await search.kinds(by, **{"limit": 10, **part})
+        assert page.total == 10
+        return [
+            (each.pattern, each.sample.code, each.count, each.receivers) for each in page.groups
+        ]
+
+    [sample] = (await search.query(LetterFilter(channel="/news"), None, 1)).letters
+    code = sample.code
+    by_code = [("/**", code, 9, 8), ("/**", "user.other", 1, 1)]
+    assert await kinds(GroupedBy.CODE) == by_code
+    assert await kinds(GroupedBy.CODE, limit=1) == by_code[:1]
+    assert await kinds(GroupedBy.CODE, start=1) == by_code[1:]
+    orders = ("/orders/*/paid", code, 8, 8)
+    assert await kinds(GroupedBy.PATTERN) == [
+        orders,
+        ("/orders/*/paid", "user.other", 1, 1),
+        ("/news", code, 1, 1),
+    ]
+    first, *_ = (await search.kinds(GroupedBy.CODE, 10)).groups
+    assert first.sample.reason == "the last one"
+    assert (first.first, sum(first.hours), sum(first.days)) == (BASE // 10**6, 9, 9)
+    following = [(await search.kinds(GroupedBy.CODE, n)).following for n in (1, 2)]
+    assert following == [1, None]
+
+
+async def test_a_group_of_more_causes_than_are_read_at_once_counts_all_of_them(
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grouping, "_AT_ONCE", 3)
+    await dead_letter(at, *(letter(n, channel=f"/orders/{n}") for n in range(1, 11)))
+    [found] = (await at.letters.search.kinds(GroupedBy.PATTERN, 10)).groups
+    assert (found.pattern, found.count, sum(found.hours)) == ("/orders/*", 10, 10)
 
 
 async def test_deaths_are_counted_by_hour_and_by_day(at: StoreProcess) -> None:

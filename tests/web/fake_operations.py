@@ -15,6 +15,7 @@ from holdfast.store.audit import AuditEntry
 from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
 from holdfast.store.letters.administration import Import, Refusal
 from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.letters.grouping import GroupedBy
 from holdfast.store.remarks import Remark
 from holdfast.store.replays.job_records import JobState
 from holdfast.store.replays.parameters import ReplayOptions
@@ -133,6 +134,7 @@ def a_letter(number: int, **changes: Any) -> Letter:
         sender="client/ann/1",
         code="user.update.deadMessage",
         reason="cannot be read",
+        said="cannot be read",
         fingerprint="f1",
         state=LetterState.NEW,
         published=NOW_MS - 5000,
@@ -556,16 +558,20 @@ class FakeOperations:
             raise RequestFailed(UNKNOWN, f"there is no dead letter {id}")
         return self.by_id[id]
 
-    async def groups(self, fingerprint: str | None, cursor: str | None, limit: int) -> Groups:
+    async def groups(
+        self, fingerprint: str | None, cursor: str | None, limit: int, *, by: GroupedBy
+    ) -> Groups:
         found: dict[str, list[Letter]] = {}
         for letter in self._matching(LetterFilter(fingerprint=fingerprint)):
-            found.setdefault(letter.fingerprint, []).append(letter)
+            name = letter.fingerprint if by is GroupedBy.CAUSE else letter.code
+            found.setdefault(name, []).append(letter)
         groups = [
             Group(
-                fingerprint=name,
-                channel=letters[0].channel,
+                fingerprint=name if by is GroupedBy.CAUSE else None,
+                channel=letters[0].channel if by is GroupedBy.CAUSE else "/**",
                 code=letters[0].code,
                 reason=letters[0].reason,
+                said=letters[0].said,
                 count=len(letters),
                 receivers=len({letter.receiver for letter in letters}),
                 first=min(letter.died for letter in letters),

@@ -8,8 +8,10 @@ import pytest
 
 from holdfast.delivery.letters.dead import LetterState
 from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.letters.grouping import GroupedBy
 from holdfast.store.replays.job_records import JobState
 from holdfast.store.replays.parameters import Edit, ReplayOptions
+from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.admin.letter_views import Replay
 from tests.store.store_process import until
 from tests.web.live_server import LETTER_AGE_MS, LiveServer, refused_with
@@ -92,6 +94,15 @@ async def test_letters_with_the_same_fingerprint_form_a_group(server: LiveServer
     assert group.sample == (await server.dead())[0].id
 
 
+async def test_letters_of_several_channels_form_a_group_by_their_code(server: LiveServer) -> None:
+    await server.killed(1, key="joe/1")
+    groups = await server.api.letters.groups(None, None, 10, by=GroupedBy.CODE)
+    (group,) = groups.items
+    assert (group.count, group.channel, group.fingerprint, group.remark) == (1, "/**", None, None)
+    with pytest.raises(RequestFailed, match="by cause"):
+        await server.api.letters.groups("f1", None, 10, by=GroupedBy.CODE)
+
+
 async def test_groups_are_listed_in_pages(server: LiveServer) -> None:
     # In this order of their size.
     for channel, count in (("/a", 3), ("/b", 2), ("/c", 1)):
@@ -115,6 +126,7 @@ async def test_groups_are_listed_in_pages(server: LiveServer) -> None:
 async def test_operators_write_a_remark_about_a_group(server: LiveServer) -> None:
     await server.killed(1)
     [group] = (await server.api.letters.groups(None, None, 10)).items
+    assert group.fingerprint is not None
     assert group.remark is None
     said = await server.api.letters.remark(
         group.fingerprint, "ann", "known since May", who="operator/joe"

@@ -170,6 +170,13 @@ def find(text: str) -> ErrorCode | None:
     return CODES.get(text) or _own(text)
 
 
+def said_of(code: str, reason: str) -> str:
+    """Return the text in a reason, which `ErrorCode.explained` has made, without the meaning."""
+    known = find(code)
+    meaning = "" if known is None else known.meaning
+    return "" if reason == meaning else reason.removeprefix(f"{meaning}: ")
+
+
 def _own(text: str) -> ErrorCode | None:
     if len(text) > _LONGEST_OWN or not _OWN.fullmatch(text):
         return None

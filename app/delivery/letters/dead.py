@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import orjson
 
 from holdfast.delivery.basics.channels import REPLIES
+from holdfast.delivery.basics.error_codes import said_of
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.trails import Trail, clipped
@@ -107,6 +108,11 @@ class DeadLetter(NamedTuple):
             text=text,
         )
 
+    @property
+    def said(self) -> str:
+        """The text of the receiver, or of the server, in the reason; empty without one."""
+        return said_of(self.code, self.reason)
+
     def letter(self) -> Self:
         """Return the letter itself: callers treat it like an `UnwrittenLetter`."""
         return self
@@ -169,6 +175,14 @@ def key_of(name: str) -> str:
 def subject_of(name: str) -> str:
     """Return the subject in an absolute name."""
     return name.partition(_CLIENT)[2].rpartition("/")[0]
+
+
+def pattern_of(channel: str) -> str:
+    """Return the pattern of a channel and others that differ in a number, or an id with digits."""
+    if channel.startswith(REPLIES):
+        return f"{REPLIES}*"
+    parts = channel.split("/")
+    return "/".join("*" if any(map(str.isdigit, part)) else part for part in parts)
 
 
 @lru_cache(maxsize=1000)

@@ -1,6 +1,6 @@
 """Searches dead letters by index, in bounded steps."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.store import records, scripts
 from holdfast.store.keys import RedisKeys
 from holdfast.store.letters.filter import LetterFilter, letter_id
+from holdfast.store.letters.grouping import GroupedBy, Kind, LetterKinds
 from holdfast.store.reader import Reader
 
 # How many letters one step examines, and how many steps one query takes. Whole letters may be
@@ -42,7 +43,7 @@ class LetterPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LetterGroup:
-    """Letters with the same fingerprint. Times are in ms since 1970."""
+    """Letters with the same fingerprint, or of one kind. Times are in ms since 1970."""
 
     sample: DeadLetter
     count: int
@@ -54,6 +55,8 @@ class LetterGroup:
     hours: tuple[int, ...]
     # Letters per day of the last 30 days, ending with the current hour.
     days: tuple[int, ...]
+    # The pattern of their channels, if that is all that they have in common besides the code.
+    pattern: str | None = None
 
 
 class GroupPage(NamedTuple):
@@ -80,6 +83,7 @@ class LetterSearch:
         self._reader = reader
         self._keys = keys
         self._now_ns = now_ns
+        self._kinds = LetterKinds(reader, keys)
 
     async def get(self, id: str) -> DeadLetter | None:
         """Return one complete letter, or None if it is gone."""
@@ -139,6 +143,15 @@ class LetterSearch:
         there = [group for group in groups if group is not None]
         return GroupPage(there, await self.total(), following)
 
+    async def kinds(self, by: GroupedBy, limit: int, *, start: int = 0) -> GroupPage:
+        """Return the largest groups that have less in common than a fingerprint."""
+        kinds, bounds = await self._kinds.all(by), self._bounds()
+        shown = kinds[start : start + limit]
+        for kind in shown:
+            await self._kinds.complete(kind, bounds)
+        following = start + limit if len(kinds) > start + limit else None
+        return GroupPage([_group_of(kind) for kind in shown], await self.total(), following)
+
     async def _prints(
         self, fingerprint: str | None, start: int, limit: int
     ) -> list[tuple[str, int]]:
@@ -168,14 +181,15 @@ class LetterSearch:
 
     async def _over_time(self, index: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the number of letters of an index in each of the last hours and days."""
+        return _divided(await self._reader.run(scripts.LETTERS_COUNT, [index], self._bounds()))
+
+    def _bounds(self) -> list[str]:
+        """Return the ids between which letters are counted: of hours, then of days."""
         now_ns = self._now_ns()
         end = now_ns - now_ns % _NS_PER_HOUR + _NS_PER_HOUR
         hours = [end - n * _NS_PER_HOUR for n in range(_HOURS, -1, -1)]
         days = [end - n * _HOURS * _NS_PER_HOUR for n in range(_DAYS, -1, -1)]
-        bounds = [letter_id(ns) for ns in (*hours, *days)]
-        counts = await self._reader.run(scripts.LETTERS_COUNT, [index], bounds)
-        # The range between the last hour and the first day is empty.
-        return tuple(counts[:_HOURS]), tuple(counts[_HOURS + 1 :])
+        return [letter_id(ns) for ns in (*hours, *days)]
 
     async def total(self) -> int:
         """Return the number of letters."""
@@ -242,3 +256,15 @@ class LetterSearch:
             (id.decode(), None if record is None else records.unpack_letter(record))
             for id, record in zip(found[::2], found[1::2], strict=True)
         ]
+
+
+def _group_of(kind: Kind) -> LetterGroup:
+    hours, days = _divided(kind.deaths)
+    first, last = kind.first // NS_PER_MS, int(kind.sample.id) // NS_PER_MS
+    receivers = len(kind.receivers)
+    return LetterGroup(kind.sample, kind.count, receivers, first, last, hours, days, kind.channel)
+
+
+def _divided(counts: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    # The range between the last hour and the first day is empty.
+    return tuple(counts[:_HOURS]), tuple(counts[_HOURS + 1 :])

@@ -9,7 +9,8 @@ from holdfast.bayeux.wire.codec import RequestLimits, decode
 from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.bayeux.wire.unfit import Unfit
 from holdfast.delivery.basics.json_text import to_json
-from holdfast.store.operator_input import Ms
+from holdfast.store.letters.grouping import GroupedBy
+from holdfast.store.operator_input import Ms, values_of
 from holdfast.store.replays.parameters import ReplayOptions
 
 # The most bytes that the data of an edited letter may have.
@@ -63,6 +64,14 @@ ResultName = Literal[
 ]
 
 _FROM_THE_PART_BEFORE = "The `cursor` of the previous part."
+By = Annotated[
+    GroupedBy,
+    values_of(GroupedBy),
+    Field(
+        description="What a group has in common: channel and code, the code, or the code and a "
+        "channel pattern, in which a `*` stands for parts with digits."
+    ),
+]
 Cursor = Annotated[
     Annotated[str, Field(max_length=256, pattern=r"^[!-~]+$")] | None,
     Field(description=_FROM_THE_PART_BEFORE),

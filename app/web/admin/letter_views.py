@@ -42,7 +42,8 @@ class LetterSummary:
     subject: Annotated[str, Field(description="Subject of the receiver.")]
     sender: Annotated[str, Field(description="Absolute name of the publisher, or empty.")]
     code: Annotated[str, Field(description="The cause, an error code.")]
-    reason: str
+    reason: Annotated[str, Field(description="What the code means, then `said`.")]
+    said: Annotated[str, Field(description="The receiver's own words; empty if it said nothing.")]
     fingerprint: Annotated[
         str, Field(description="The same for all letters with this channel and code.")
     ]
@@ -75,12 +76,13 @@ class Letter(LetterSummary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Dead letters of one fingerprint."""
+    """Dead letters of one fingerprint, or of one code and, if so asked, one channel pattern."""
 
-    fingerprint: str
-    channel: str
+    fingerprint: Annotated[str | None, Field(description="Null of groups that are not by cause.")]
+    channel: Annotated[str, Field(description="A pattern of groups that are not by cause.")]
     code: str
     reason: Annotated[str, Field(description="The reason of the sample.")]
+    said: Annotated[str, Field(description="The words of its receiver; empty if it said nothing.")]
     count: Count
     receivers: Count
     first: Ms
@@ -191,7 +193,10 @@ def _attempt(attempt: trails.Attempt) -> Attempt:
 
 def group(found: LetterGroup, remark: Remark | None) -> Group:
     """Return a group of dead letters with its remark."""
-    return view_of(Group, found, found.sample, sample=found.sample.id, remark=remark)
+    about: dict[str, object] = {"sample": found.sample.id, "remark": remark}
+    if found.pattern is not None:
+        about |= {"fingerprint": None, "channel": found.pattern}
+    return view_of(Group, found, found.sample, **about)
 
 
 def replay(job: Job) -> Replay:

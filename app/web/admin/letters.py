@@ -2,12 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.administration import Import, Letters
 from holdfast.store.letters.filter import ALL_LETTERS, LetterFilter
+from holdfast.store.letters.grouping import GroupedBy
 from holdfast.store.operator_input import Fingerprint, LetterId
 from holdfast.store.remarks import Remark
 from holdfast.store.replays.control import JobNotRunning, Replays
@@ -18,6 +19,7 @@ from holdfast.web.admin.faults import CONFLICT, STORE_UNAVAILABLE, UNKNOWN, Requ
 from holdfast.web.admin.fields import (
     All,
     Assignee,
+    By,
     Cursor,
     DryRun,
     Limit,
@@ -56,13 +58,26 @@ class LetterResource:
 
     @route("GET", "/dead-letters/groups")
     async def groups(
-        self, fingerprint: Fingerprint | None = None, cursor: Cursor = None, limit: Limit = 50
+        self,
+        fingerprint: Fingerprint | None = None,
+        cursor: Cursor = None,
+        limit: Limit = 50,
+        *,
+        by: By = GroupedBy.CAUSE,
     ) -> views.Groups:
         """List groups of dead letters with the same cause, the largest first; or one group."""
         check_cursor(_PLACE, cursor)
-        found = await self._letters.search.groups(fingerprint, limit, start=int(cursor or 0))
-        prints = [each.sample.fingerprint for each in found.groups]
-        remarks = await self._letters.remarks.of(prints)
+        search, start = self._letters.search, int(cursor or 0)
+        remarks: Sequence[Remark | None]
+        if by is GroupedBy.CAUSE:
+            found = await search.groups(fingerprint, limit, start=start)
+            prints = [each.sample.fingerprint for each in found.groups]
+            remarks = await self._letters.remarks.of(prints)
+        elif fingerprint is None:
+            found = await search.kinds(by, limit, start=start)
+            remarks = [None] * len(found.groups)
+        else:
+            raise illegal("by: a fingerprint names one group by cause")
         items = [views.group(*each) for each in zip(found.groups, remarks, strict=True)]
         following = None if found.following is None else str(found.following)
         return views.Groups(items, following, found.total)

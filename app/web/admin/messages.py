@@ -165,5 +165,3 @@ class MessageResource:
             ]
             steps += 1
         return found, len(found) > _MOST_LETTERS
-
-

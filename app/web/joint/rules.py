@@ -172,7 +172,7 @@ class Sweep:
 class Ranked:
     """Pages of a list that is sorted by size: all of it is read, to join what belongs together."""
 
-    key: str
+    key: Callable[[Json], object]
     size: str
     make: Callable[[list[Json]], Json]
     usual: int
@@ -185,9 +185,9 @@ class Ranked:
             *(self._whole(shards, each, begin) for each in shards.numbers)
         )
         found = heard(wholes)
-        same: dict[str, list[Json]] = {}
+        same: dict[object, list[Json]] = {}
         for item in (item for each in found.bodies for item in each["items"]):
-            same.setdefault(item[self.key], []).append(item)
+            same.setdefault(self.key(item), []).append(item)
         items = sorted(map(self.make, same.values()), key=lambda each: -int(each[self.size]))
         end = int(start) + limit_of(ask, self.usual)
         page = {

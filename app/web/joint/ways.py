@@ -98,6 +98,11 @@ def _topic(ask: Ask) -> Ask:
     return replace(ask.reading(ask.path), query=(("channel", ask.given("channel") or ""),))
 
 
+def _kind(group: Json) -> object:
+    """Return what a group of letters has in common. Several reply channels have one fingerprint."""
+    return group["fingerprint"] or (group["channel"], group["code"])
+
+
 def _number_of(id: str) -> int:
     return int(id.rpartition("-")[2])
 
@@ -180,7 +185,7 @@ RULES: Final[Mapping[str, Rule | Same | Exported | Divided]] = {
     # Dead letters. Shards give them ids that no other gives.
     "letters": Paged(_by_id()),
     "letter": Holder(),
-    "groups": Ranked("fingerprint", "count", sums.group, 50),
+    "groups": Ranked(_kind, "count", sums.group, 50),
     "remark": All(_latest("at")),
     "export": Exported(),
     "import_": Divided(),

@@ -23,6 +23,19 @@ def test_dead_letters_are_shown_in_groups_with_their_attempts(page: Page) -> Non
     expect(page.locator(".difference .added").first).to_contain_text('"order": ')
 
 
+def test_dead_letters_are_grouped_by_less_than_their_cause(page: Page, world: World) -> None:
+    go(page, "Dead letters")
+    groups = page.locator("#content li.group")
+    causes = len(world.ask("GET", "dead-letters/groups")["items"])
+    codes = world.ask("GET", "dead-letters/groups?by=code")["items"]
+    expect(groups).to_have_count(causes)
+    page.get_by_role("link", name="code", exact=True).click()
+    expect(groups).to_have_count(len(codes))
+    expect(groups.first).to_contain_text("/**")
+    groups.filter(has_text=codes[0]["code"]).get_by_role("link").click()
+    expect(page.get_by_label("Code")).to_have_value(codes[0]["code"])
+
+
 def test_letters_are_exported_to_a_file(page: Page) -> None:
     look_at(page, "#/dead/letters?receiver=stock/1")
     with page.expect_download() as download:

@@ -549,7 +549,9 @@ def test_an_alert_is_red_when_it_is_raised_but_not_when_it_is_cleared(
 
     def say(route: Route) -> None:
         answer = route.fetch()
-        route.fulfill(response=answer, json=[{"channel": "/sys/alert", "data": data}, *answer.json()])
+        route.fulfill(
+            response=answer, json=[{"channel": "/sys/alert", "data": data}, *answer.json()]
+        )
 
     look_at(page, "#/sessions")
     page.route("**/admin/feed", say)

@@ -309,6 +309,8 @@ async def test_dead_letters_of_all_shards_are_one_list_and_one_group(
     [group] = groups["items"]
     assert (group["count"], group["receivers"], group["sample"]) == (4, 4, ids[0])
     assert (groups["total"], groups["cursor"], sum(group["hours"])) == (4, None, 4)
+    [kind] = (await ada.get("/dead-letters/groups", by="code"))["items"]
+    assert (kind["count"], kind["channel"], kind["fingerprint"]) == (4, "/**", None)
     path = f"/dead-letters/groups/{group['fingerprint']}"
     await ada.change("PUT", f"{path}/remark", {"assignee": "ada"})
     [group] = (await ada.get("/dead-letters/groups"))["items"]

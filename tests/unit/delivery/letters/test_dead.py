@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.delivery.basics.error_codes import UPDATE_ERROR, said_of
 from holdfast.delivery.letters.dead import (
     MAX_REASON,
     DeadLetter,
     LetterState,
     fingerprint,
     key_of,
+    pattern_of,
     subject_of,
 )
 from holdfast.delivery.messages.message import Message
@@ -133,6 +135,26 @@ def test_letters_of_replies_to_different_requests_have_the_same_fingerprint() ->
     one, other = (fingerprint(f"/ret/{id}/4000001", "communication.lateReply") for id in "ab")
     assert one == other
     assert one != fingerprint("/return", "communication.lateReply")
+
+
+@pytest.mark.parametrize(
+    ("channel", "pattern"),
+    [
+        ("/orders/17/paid", "/orders/*/paid"),
+        ("/orders/a7f3/paid", "/orders/*/paid"),
+        ("/news", "/news"),
+        ("/ret/someone", "/ret/*"),
+    ],
+)
+def test_channels_that_differ_in_a_number_have_one_pattern(channel: str, pattern: str) -> None:
+    assert pattern_of(channel) == pattern
+
+
+def test_a_letter_says_what_its_receiver_said_without_the_meaning_of_the_code() -> None:
+    code = UPDATE_ERROR
+    assert said_of(code.text, code.explained("the disk is full")) == "the disk is full"
+    assert said_of(code.text, code.explained("")) == ""
+    assert said_of("no code", "the disk is full") == "the disk is full"
 
 
 def test_letters_of_one_channel_and_code_have_the_same_fingerprint() -> None:
