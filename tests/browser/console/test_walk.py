@@ -364,6 +364,8 @@ def test_results_of_the_pipeline_are_shown_and_lead_to_messages(page: Page, worl
     look_at(page, "#/results")
     violations = page.get_by_role("region", name="Findings of the audit")
     expect(violations.get_by_role("row").filter(has_text="never_handed")).to_contain_text("2")
+    outcomes = page.get_by_role("region", name="Outcomes")
+    expect(outcomes.get_by_role("row").filter(has_text="/orders/paid")).to_contain_text("77 %")
     warm = page.get_by_role("cell", name="3.1 ms").first
     expect(warm).to_have_attribute("title", re.compile("p99 3.1 ms"))
     expect(page.get_by_role("row").filter(has_text="78 %")).to_contain_text("5 s")
