@@ -9,6 +9,7 @@ from holdfast.cli.main import program
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.flow import FUNNEL
+from holdfast.pipeline.reports.receivers import HOLDBACK_ADVICE
 from tests.pipeline.audited import findings_of, violations
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json, Person
@@ -109,8 +110,13 @@ def test_work_of_another_worker_is_one_copy_in_the_tables(tmp_path: Path) -> Non
     lake = ingested(tmp_path)
     with of_lake(lake) as tables:
         [row] = tables.ask(FUNNEL).by_name()
+        [advice] = tables.ask(HOLDBACK_ADVICE).by_name()
     numbers = {name: row[name] for name in ("published", "copies", "acked", "open")}
     assert numbers == {"published": MESSAGES, "copies": MESSAGES, "acked": MESSAGES, "open": 0}
+    # What was refused has left its session, whichever worker that has; the next one acked it.
+    refused = MESSAGES // 4
+    assert row["moves"] == refused
+    assert (advice["retried"], advice["succeeded"], advice["max_attempts"]) == (refused, refused, 2)
     assert violations(findings_of(lake)) == []
 
 
