@@ -18,6 +18,8 @@ UNCLEAN, UNBOOKED, OPEN = "run.unclean", "run.unbooked", "run.open"
 SILENT, CUT = "run.silent", "run.cut"
 # In these times, violations could be hidden.
 UNCERTAIN = (UNCLEAN, UNBOOKED, SILENT)
+# Of these, those that are over: what goes on is reported each time.
+OVER = (UNCLEAN, UNBOOKED)
 # An earlier audit has reported it.
 REPORTED = "run.reported"
 # A server with nothing to do is heard of every minute.

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 
-from holdfast.pipeline.audit.coverage import UNCERTAIN, Unknown
+from holdfast.pipeline.audit.coverage import OVER, Unknown
 from holdfast.pipeline.audit.ledger import ledger_of
 from holdfast.pipeline.copies import DAY_NS
 from holdfast.pipeline.lake import EVENTS, TABLES, Lake
@@ -63,14 +63,14 @@ class AuditMemory(Memory):
         return MessageDays(self, dict(sorted(about.items())))
 
     def news(self, unknowns: Iterable[Unknown]) -> Iterator[Unknown]:
-        """Yield them, those that were reported before as such. One that goes on is always new."""
+        """Yield them, those that were reported before as such."""
         known = self._reported()
         for each in unknowns:
             yield each.as_reported if _name(each) in known else each
 
     def note_reported(self, unknowns: Iterable[Unknown]) -> None:
         """Remember the times of which it is known now that not everything is known."""
-        known = self._reported() | {_name(each) for each in unknowns if each.kind in UNCERTAIN}
+        known = self._reported() | {_name(each) for each in unknowns if each.kind in OVER}
         draft = self._place / f"{_REPORTED}.draft"
         draft.write_text(json.dumps(sorted(known)))
         draft.replace(self._place / _REPORTED)
@@ -78,7 +78,7 @@ class AuditMemory(Memory):
     def _reported(self) -> set[str]:
         try:
             return {*json.loads((self._place / _REPORTED).read_bytes())}
-        except (OSError, ValueError):
+        except (OSError, ValueError, TypeError):
             return set()
 
     def rows(self, messages: int) -> int:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 from holdfast.cli.main import program
 from tests.pipeline.stored import store_events
 from tests.unit.pipeline.events import event, published
-from tests.unit.pipeline.framed_events import FramedEvent
+from tests.unit.pipeline.framed_events import FramedEvent, one_run
 from tests.unit.pipeline.stories import acked, books, handed, start
 
 KILLED = ["run.unclean"]
@@ -51,3 +51,13 @@ def test_what_was_reported_is_reported_again_if_that_is_forgotten(lake: Path) ->
     assert audit(lake).exit_code == 5
     (lake / "_audit" / "reported.json").unlink()
     assert (audit(lake).exit_code, audit(lake).exit_code) == (5, 0)
+
+
+def test_a_server_that_is_silent_is_reported_by_each_audit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.cli.pipeline.now_ms", lambda: 1_800_000_000_000)
+    silent = store_events(tmp_path, one_run([start(0), published(1, 0)])).root
+    for _ in range(2):
+        said = audit(silent)
+        assert (said.exit_code, kinds(said)) == (5, ["run.silent"])
