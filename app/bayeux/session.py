@@ -229,7 +229,6 @@ class Session(Receiver):
         "pipe",
         "quiet_until",
         "rest_interval_s",
-        "taken_from",
         "terms",
         "timeout_s",
         "unfinished",
@@ -250,8 +249,6 @@ class Session(Receiver):
         self.pauses = 0
         # The terms agreed in the handshake, if any.
         self.terms: Terms | None = None
-        # The client that had the session before, if another one did: its id, then its browsers.
-        self.taken_from: tuple[str, ...] = ()
         # Whether some of its waiting messages leave the queue when newer ones come.
         self.drops_outdated = False
         # What completes its events for it, in this order.

@@ -94,6 +94,11 @@ class ServerSettings(Section):
         description="Time within which a request or WebSocket message must arrive completely. "
         "A new connection must send one within this time.",
     )
+    publish_timeout: TimeLimit = Field(
+        30_000,
+        description="Time after which the rest of a [`POST /publish`](publish.md) is refused, if "
+        "the store is too slow for all of it.",
+    )
     write_timeout: TimeLimit = Field(
         30_000,
         description="Time for which a client may stop reading before its connection is closed.",

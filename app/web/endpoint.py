@@ -57,6 +57,7 @@ class WebOptions:
     fast_lane: bool = True
     max_request_size: int = 4 * 1024 * 1024
     request_timeout_s: float = 30.0
+    publish_timeout_s: float = 30.0
     write_timeout_s: float = 30.0
     superseded_status: int = 409
     callback_parameter: str = "jsonp"

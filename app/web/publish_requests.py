@@ -38,6 +38,10 @@ from holdfast.web.origins import speaker_kind_of
 _LONG_POLLING = ConnectionType.LONG_POLLING
 _HANDSHAKE = "/meta/handshake"
 _CODE = re.compile("[45][0-9][0-9](?=:)")
+# How many messages of a request may wait for the store: as many as a session may have there.
+_MOST_UNANSWERED = 256
+# What an error says besides of a message that may be stored.
+_UNKNOWN = ",unknown:"
 
 
 class Part(NamedTuple):
@@ -194,9 +198,38 @@ class PublishRequests:
             return [skeleton(message) | fault for message in messages]
         client_id = reply["clientId"]
         try:
-            return await self._publish_as(request, speaker, client_id, messages)
+            return await self._publish_all(request, speaker, client_id, messages)
         finally:
             self._disconnect(request, speaker, client_id)
+
+    async def _publish_all(
+        self, request: web.Request, speaker: Speaker, client_id: str, messages: list[Json]
+    ) -> list[Json]:
+        """Publish one slice after the other. What follows a 503 is refused alike, untried."""
+        clock = asyncio.get_running_loop().time
+        ends_at = clock() + self._endpoint.options.publish_timeout_s
+        size, fault = _MOST_UNANSWERED, None
+        results = await self._publish_as(request, speaker, client_id, messages[:size])
+        for start in range(size, len(messages), size):
+            fault = fault or _passing_fault(results[-size:]) or self._why_no_more(clock() > ends_at)
+            some = messages[start : start + size]
+            if fault is None:
+                try:
+                    results += await self._publish_as(request, speaker, client_id, some)
+                except RequestRefused as refused:
+                    fault = _fault_of(refused, self._endpoint.bayeux.state.options)
+            if fault is not None:
+                results += [skeleton(message) | fault for message in some]
+        return results
+
+    def _why_no_more(self, is_late: bool) -> Json | None:
+        """Return the error of messages that are not tried because the server ends, or is late."""
+        endpoint = self._endpoint
+        if is_late:
+            return {"successful": False, "error": ErrorReply.SERVER_BUSY.wire("publish_timeout")}
+        if endpoint.bayeux.state.is_stopping or not endpoint.gate.lets_begin:
+            return {"successful": False, "error": ErrorReply.SERVER_BUSY.wire()}
+        return None
 
     async def _publish_as(
         self, request: web.Request, speaker: Speaker, client_id: str, messages: list[Json]
@@ -236,7 +269,11 @@ class PublishRequests:
             # For `curl --fail`: a retry then repeats only what was not published.
             status = _status(results[0])
             headers |= retry_headers(results[0].get("advice", {}).get("interval", 0) / 1000)
-        return web.Response(status=status, body=body, headers=headers)
+        response = web.Response(status=status, body=body, headers=headers)
+        if self._endpoint.bayeux.state.is_stopping:
+            # The client's next request must reach another server.
+            response.force_close()
+        return response
 
 
 async def _body_of(
@@ -272,10 +309,26 @@ def _refused(
     error: BaseException, part: Part, messages: list[Json], options: Options
 ) -> list[Json]:
     """Return the results of a part that its shard has refused as a whole."""
+    fault = _fault_of(error, options)
+    return [skeleton(messages[place]) | fault for place in part.places]
+
+
+def _fault_of(error: BaseException, options: Options) -> Json:
+    """Return what the results say of messages that were refused together."""
     fault: Json = {"successful": False, "error": str(error)}
     if isinstance(error, RequestRefused) and error.wait_s > 0.0:
         fault["advice"] = reconnect_advice(options, "retry", error.wait_s)
-    return [skeleton(messages[place]) | fault for place in part.places]
+    return fault
+
+
+def _passing_fault(results: Sequence[Json]) -> Json | None:
+    """Return the first refusal that will pass, as it applies to messages that were not tried."""
+    for result in results:
+        if not result["successful"] and _status(result) == ErrorReply.SERVER_BUSY.code:
+            error = str(result["error"]).replace(_UNKNOWN, ":")
+            advice = {"advice": result["advice"]} if "advice" in result else {}
+            return {"successful": False, "error": error, **advice}
+    return None
 
 
 def _refusal(channels: Channels, message: Json) -> Json | None:

@@ -44,6 +44,11 @@ class ReadingGate:
         """Whether nothing may be handled."""
         return self.state is Reading.STILL
 
+    @property
+    def lets_begin(self) -> bool:
+        """Whether the next step of a request may begin."""
+        return self.state is Reading.OPEN or self.state is Reading.FINISHING
+
     def lets_read(self, connection: Pausable) -> bool:
         """Return whether a connection may be read now."""
         return self.state is Reading.OPEN or connection in self.unfinished

@@ -39,6 +39,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "frozen_timeout": (25, ["25"]),
     "silent_timeout": (26, ["26"]),
     "request_timeout": (21, ["21"]),
+    "publish_timeout": (21, ["21"]),
     "write_timeout": (22, ["22"]),
     "shutdown_timeout": (23, ["23"]),
     "supervisor": (False, ["--no-supervisor"]),
@@ -359,6 +360,7 @@ WRONG: list[tuple[str, str]] = [
     ("frozen_timeout", "0"),
     ("silent_timeout", "0"),
     ("request_timeout", "0"),
+    ("publish_timeout", "0"),
     ("write_timeout", "0"),
     ("shutdown_timeout", "-1"),
 ]

@@ -44,9 +44,10 @@ TABLE: Final = (
             *_of("ServerState", "sessions"),
             *_of("Receiver", "key name subject state has_left is_away is_gone takes_messages"),
             *_of("Receiver", "is_durable transport"),
-            *_of("Session", "client_id taken_from created terms is_resumed is_advised"),
+            *_of("Session", "client_id created terms is_resumed is_advised"),
             *_of("Session", "deliver_only broadcast_to_publisher"),
             *_of("Session", "timeout_s interval_s rest_interval_s"),
+            *_of("record", "FormerClient"),
         ),
     ),
     Row(

@@ -9,6 +9,7 @@ from holdfast.bayeux.expiry.unconnected import note_seen_earlier
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.state.cursors import Cursors, set_cursors
+from holdfast.bayeux.state.former_client import remember_former_client
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.known_options import QosInvalid
 from holdfast.bayeux.wire.login import Login
@@ -140,9 +141,10 @@ def _identify(session: Session, record: SessionRecord, state: ServerState) -> No
 
 
 def _remember_former_client(session: Session, record: SessionRecord, state: ServerState) -> None:
-    session.taken_from = tuple(record.taken_from)
-    for client_id in session.taken_from[:1]:
-        state.sessions.know_replaced({client_id: session.taken_from[1:]})
+    if record.taken_from:
+        client_id, *browsers = record.taken_from
+        remember_former_client(session, (client_id, *browsers))
+        state.sessions.know_replaced({client_id: browsers})
 
 
 def _terms_of(record: SessionRecord, longest_s: float) -> Terms | None:

@@ -2,6 +2,7 @@
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.cursors import cursors_of
+from holdfast.bayeux.state.former_client import former_client
 from holdfast.bayeux.state.requests_in_records import requests_in_record
 from holdfast.bayeux.state.subscription_details import lost_subscriptions, qos_of_subscriptions
 from holdfast.delivery.basics.node import Node
@@ -34,7 +35,7 @@ def stored_form(session: Session, now_ms: int) -> SessionRecord:
         key=session.key,
         client_id="" if session.is_away else session.client_id,
         browser=identity.browser or "",
-        taken_from=list(session.taken_from),
+        taken_from=list(former_client(session)),
         needs_cookie=identity.needs_cookie,
         is_of_page=identity.is_of_page,
         subject=session.subject,

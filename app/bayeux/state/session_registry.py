@@ -8,6 +8,7 @@ from holdfast.bayeux.limits.spread import is_spread
 from holdfast.bayeux.limits.usage import Usages
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.state.changed_session import ChangedSession
+from holdfast.bayeux.state.former_client import remember_former_client
 from holdfast.bayeux.state.named_sessions import NamedSessions
 from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.delivery.basics.node import Node
@@ -95,7 +96,7 @@ class Sessions:
         """Give the session a new client id. The old client is advised not to return."""
         del self._by_id[session.client_id]
         browsers = session.identity.browsers
-        session.taken_from = (session.client_id, *browsers)
+        remember_former_client(session, (session.client_id, *browsers))
         self.know_replaced({session.client_id: browsers})
         session.client_id = client_id
         self._by_id[client_id] = session

@@ -47,6 +47,22 @@ async def test_channels_are_spread_evenly(tmp_path: Path, count: int) -> None:
         assert 0.8 <= shares[shard] / (100 / count) <= 1.2, shares
 
 
+async def test_many_durable_messages_are_all_published_by_all_workers_in_order(
+    both: Workers,
+) -> None:
+    ada = both.person(0)
+    ada.wants = {"ack": False}
+    await ada.handshake()
+    assert (await ada.reply("/meta/subscribe", subscription="/rooms/*"))["successful"]
+    many = [message(f"/rooms/{n % 4}", n, persistent=True) for n in range(2000)]
+    assert {*map(shard_of, await publish(both.person(1), *many))} == {0, 1}
+    heard: dict[str, list[int]] = {f"/rooms/{n}": [] for n in range(4)}
+    while sum(map(len, heard.values())) < len(many):
+        for event in (await ada.connect(100))[:-1]:
+            heard[event["channel"]].append(event["data"])
+    assert list(heard.values()) == [[*range(n, 2000, 4)] for n in range(4)]
+
+
 async def test_what_an_address_publishes_on_a_channel_keeps_its_order_over_connections(
     both: Workers,
 ) -> None:
