@@ -21,19 +21,20 @@ REDELIVERY = """
     order by redeliveries desc, refusals desc, receiver, channel
 """
 
-# Receivers that lost contact three times with pauses of less than ten minutes. The first loss after
-# a start of the server is not theirs: it had ended their connections.
+# Receivers that lost contact three times with pauses of less than ten minutes. A loss after a start
+# of the server, before they have come back, is not theirs: it had ended their connections.
 FLAPPING = """
     with contacts as (
         select receiver, ts, what, unix_micros(ts) as us,
             lag(what) over (partition by receiver order by ts) as before
         from {events} where kind in ('session', 'dispatcher') and what in
-            ('polling', 'dead', 'left', 'expired', 'taken_over', 'given_up', 'resumed')
+            ('polling', 'dead', 'left', 'expired', 'taken_over', 'given_up', 'resumed', 'alive')
     ),
     losses as (
         select receiver, ts, what, us,
             us - lag(us) over (partition by receiver order by us) as rest
-        from contacts where what <> 'resumed' and coalesce(before, '') <> 'resumed'
+        from contacts
+        where what not in ('resumed', 'alive') and coalesce(before, '') <> 'resumed'
     ),
     numbered as (
         select receiver, ts, what, sum(case when rest >= 600000000 then 1 else 0 end)

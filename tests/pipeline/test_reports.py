@@ -492,7 +492,8 @@ def test_a_receiver_is_not_blamed_for_kills_of_the_server(
 def test_losses_between_kills_of_the_server_are_the_receivers(tmp_path: Path, shelf: Shelf) -> None:
     told = [published(1, 1), handed(2, 1, "joe/1"), acked(3, 1, "joe/1")]
     told.append(event("session", 10, receiver="joe/1", what="resumed"))
-    told += [event("session", 20 + n, receiver="joe/1", what="taken_over") for n in range(4)]
+    told.append(event("dispatcher", 11, receiver="joe/1", what="alive"))
+    told += [event("session", 20 + n, receiver="joe/1", what="taken_over") for n in range(3)]
     tables = shelf(store_events(tmp_path, one_run(told)))
     assert rows(tables.ask(FLAPPING), "receiver", "losses") == [("joe/1", 3)]
 

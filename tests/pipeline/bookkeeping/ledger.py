@@ -178,7 +178,7 @@ class Contact(NamedTuple):
     span: Span
     # Whether the journal must have it: a killed server forgets the last ones.
     is_sure: bool = True
-    # Whether it is the first one after a kill of the server, which had ended the connection.
+    # Whether a kill of the server had ended the connection before.
     is_of_server: bool = False
 
 

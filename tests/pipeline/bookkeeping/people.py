@@ -53,6 +53,8 @@ class Person:
         self.is_named = self.is_stored = name is not None
         self.is_oneway = bool(options.get("oneway"))
         self.is_held = False
+        # Whether a kill of the server has ended its connection, and it has not come back.
+        self.is_cut_off = False
         self.name = name or ""
         self.ret = ""
         self.channels = channels
@@ -116,7 +118,7 @@ class Person:
         found = self._talker.connect(advice={"timeout": timeout_ms}, ext=ext)
         (reply,) = [each for each in found if each["channel"] == "/meta/connect"]
         assert reply["successful"], reply
-        self._batch = reply["ext"]["ack"]
+        self._batch, self.is_cut_off = reply["ext"]["ack"], False
         for copy in self.to_confirm:
             copy.confirm(until_now(since_us))
         self.to_confirm = []

@@ -95,8 +95,6 @@ class Town:
         # Whether verdicts end a copy, until the next server.
         self.is_final = False
         self._serial = 0
-        # Those whose sessions the last kill has cut off.
-        self._resumed: set[str] = set()
         news = ("/orders/*", "/chat", "/poison")
         # Only these two get what is published just before a kill.
         self.ann = Person(ledger, self._judge, (*news, "/safe"), name="ann/1")
@@ -278,7 +276,7 @@ class Town:
             for work in person.work:
                 work.copy.stay.is_unsure = True
             if person.is_stored:
-                self._resumed.add(person.name)
+                person.is_cut_off = True
                 person.to_confirm = self.ledger.acked_lately(person.name, since_us)
                 person.go_to(self.server.url)
             else:
@@ -287,8 +285,8 @@ class Town:
 
     def lost_contact(self, person: Person, what: str, since_us: int) -> None:
         contact = Contact(person.name, what, until_now(since_us))
-        self.ledger.contacts.append(contact._replace(is_of_server=person.name in self._resumed))
-        self._resumed.discard(person.name)
+        self.ledger.contacts.append(contact._replace(is_of_server=person.is_cut_off))
+        person.is_cut_off = False
 
     def step(self, channel: str | None, what: str, since_us: int, took: Span | None = None) -> None:
         self.ledger.steps.append(Step(channel, what, until_now(since_us), took))
