@@ -22,6 +22,13 @@ cometd.addListener("/meta/handshake", ({successful, error}) => {
         cometd.subscribe("/orders", onOrder);
     }
 });
+// Another tab has the session now, until somebody works with this one again.
+cometd.addListener("/meta/connect", ({error}) => {
+    if (error?.endsWith(":session_taken")) {
+        document.getElementById("error").value = "This page is open elsewhere. Click to go on here.";
+    }
+});
+addEventListener("click", () => cometd.isDisconnected() && cometd.handshake());
 cometd.handshake();
 
 const outbox = new Outbox(cometd, {name: "shop"});
