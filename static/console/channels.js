@@ -2,7 +2,7 @@
 import {badge, h} from "../dom.js";
 import {at} from "./address.js";
 import {ago, count, lasting, many, rate, sum} from "./format.js";
-import {actions, asked, card, confirmed, facts, filter, link, live, parts, when} from "./parts.js";
+import {actions, asked, card, confirmed, facts, filter, link, live, order, parts, when} from "./parts.js";
 import {held, history, receivers} from "./sessions.js";
 
 // The number of messages, and of sessions, that are shown.
@@ -27,15 +27,15 @@ async function all(app, chosen) {
 }
 
 const list = (app, chosen) => parts(app, "Channels", [
-    ["Channel", ({name, held}) => [channelLink(name), held ? [" ", badge("held back", "bad")] : ""]],
+    ["Channel", ({name, held}) => [channelLink(name), held ? [" ", badge("held back", "bad")] : ""], "", "name"],
     ["Subscribers", ({name, subscribers}) => (subscribers
-        ? link(count(subscribers), "sessions", {channel: name}) : "0"), "number"],
-    ["Messages per second", (channel) => (channel.rate === null ? "–" : rate(channel.rate)), "number"],
+        ? link(count(subscribers), "sessions", {channel: name}) : "0"), "number", "subscribers"],
+    ["Messages per second", (channel) => (channel.rate === null ? "–" : rate(channel.rate)), "number", "rate"],
     ["Dead letters", ({name, letters}) => lettersOf(name, letters), "number"],
 ], async (cursor, limit) => {
     const [found, letters] = await Promise.all([app.api.get("channels", {...chosen, cursor, limit}), counts(app)]);
     return {...found, items: found.items.map((each) => ({...each, letters: letters(each.name)}))};
-}, "No matching channels.");
+}, "No matching channels.", order(["channels"], chosen));
 
 /** Returns a function for the number of a channel's dead letters: null if it is unknown. */
 async function counts(app) {

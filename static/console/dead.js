@@ -16,7 +16,8 @@ export function show(app, [what, id], chosen) {
 }
 
 const CAUSE = "cause";
-const GROUPINGS = new Map([[CAUSE, "channel and code"], ["pattern", "channel pattern and code"], ["code", "code"]]);
+const CODE = "code";
+const GROUPINGS = new Map([[CAUSE, "channel and code"], ["pattern", "channel pattern and code"], [CODE, "code"]]);
 
 const groups = (app, by) => live(app, () => app.api.get("dead-letters/groups", {by, limit: 50}), (found) => drawn(found, by));
 
@@ -28,17 +29,17 @@ function drawn({items, total}, by) {
             h("span", {class: "faint"}, " – grouped below by "),
             [...GROUPINGS].flatMap(([name, words], n) => [n > 0 && ", ",
                 name === by ? h("strong", {}, words) : h("a", {href: at("dead", {by: name})}, words)]), "."),
-        items.length ? h("ul", {class: "groups"}, items.map(group))
+        items.length ? h("ul", {class: "groups"}, items.map((each) => group(each, by)))
             : h("p", {class: "card panel faint"}, "There are no dead letters."),
         hidden > 0 && h("p", {class: "faint"}, `Smaller groups hold ${count(hidden)} more.`),
     ];
 }
 
-function group(each) {
+function group(each, by) {
     const {fingerprint, code, channel} = each;
     return h("li", {class: "card group", "data-key": fingerprint ?? `${code} ${channel}`},
         h("div", {},
-            h("h2", {}, link(mono(channel), "dead", "letters", fingerprint ? {fingerprint} : {code})),
+            h("h2", {}, link(mono(by === CODE ? code : channel), "dead", "letters", fingerprint ? {fingerprint} : {code})),
             latest(each),
             each.remark && remark(each.remark)),
         h("div", {},

@@ -3,7 +3,7 @@ import {badge, h} from "../dom.js";
 import {at} from "./address.js";
 import {bars} from "./charts.js";
 import {count, many} from "./format.js";
-import {actions, ask, asked, card, confirmed, facts, filter, link, live, mono, parts, when} from "./parts.js";
+import {actions, ask, asked, card, confirmed, facts, filter, link, live, mono, order, parts, when} from "./parts.js";
 import {remarks} from "./remarks.js";
 import {typed} from "./requests.js";
 import {sessionLink} from "./sessions.js";
@@ -12,15 +12,17 @@ const FILE = "dead-letters.ndjson";
 
 export async function letters(app, chosen) {
     const found = await parts(app, "Dead letters, latest first", [
-        ["Died", ({id, died}) => link(when(died), "dead", "letter", id)],
-        ["Channel", ({channel}) => mono(channel)],
-        ["Receiver", ({receiver}) => sessionLink(receiver)],
-        ["Why", why],
-        ["Attempts", ({attempts}) => count(attempts), "number"],
-        ["State", ({state}) => badge(state, state === "new" ? "" : "good")],
-    ], (cursor, limit) => app.api.get("dead-letters", {...chosen, cursor, limit}), "No matching dead letters.");
+        ["Died", ({id, died}) => link(when(died), "dead", "letter", id), "", "died"],
+        ["Channel", ({channel}) => mono(channel), "", "channel"],
+        ["Receiver", ({receiver}) => sessionLink(receiver), "", "receiver"],
+        ["Why", why, "", "said"],
+        ["Attempts", ({attempts}) => count(attempts), "number", "attempts"],
+        ["State", ({state}) => badge(state, state === "new" ? "" : "good"), "", "state"],
+    ], (cursor, limit) => app.api.get("dead-letters", {...chosen, cursor, limit}), "No matching dead letters.",
+    order(["dead", "letters"], chosen));
     const isKind = "fingerprint" in chosen;
-    const conditions = typed(app.requests.query("/dead-letters"), chosen);
+    const {sort, ...given} = chosen;
+    const conditions = typed(app.requests.query("/dead-letters"), given);
     const which = {filter: conditions, ...(Object.keys(conditions).length === 0 && {all: true})};
     return [
         h("p", {}, link("Dead letters by cause", "dead")),
@@ -30,7 +32,7 @@ export async function letters(app, chosen) {
         actions(app,
             ["Replay these …", () => replay(app, which), "primary"],
             ["Purge these …", () => purge(app, which), "danger"],
-            ["Export these", () => take(app, chosen), "", true],
+            ["Export these", () => take(app, given), "", true],
             ["Import …", () => bring(app)]),
         found,
     ];

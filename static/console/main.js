@@ -42,6 +42,7 @@ const REFUSED = {
     "": "The server does not know you. Enter a token, or a user and a password.",
 };
 const NAME = "holdfast.operator";
+const DENSITY = "holdfast.compact";
 const SHOWN_MS = 6000;
 // Readings of the live figures, at most one a second.
 const KEPT = 121;
@@ -91,7 +92,7 @@ class App {
         setInterval(() => this.#check(), CHECK_MS);
         const who = badge(this.isOperator ? this.about.who : `${this.about.who}: read only`);
         const leave = h("button", {type: "button", onclick: signOut}, "Sign out");
-        find("#who").replaceChildren(this.feedState, who, leave);
+        find("#who").replaceChildren(this.feedState, who, density(), leave);
         find("#places").replaceChildren(...[...PAGES].map(([name, [title]]) => link(title, name)));
         find("#places").hidden = false;
         addEventListener("hashchange", () => this.#isAddress() && this.show());
@@ -202,6 +203,19 @@ class App {
         this.feedState.title = isLive ? "Figures are arriving." : why || "No figures have arrived lately.";
         say(this.feedState, isLive ? "live" : "no figures");
     }
+}
+
+/** A button for tables with more rows on a screen, which the browser remembers. */
+function density() {
+    const button = h("button", {type: "button", onclick: () => set(!is())}, "Compact");
+    const is = () => document.body.classList.contains("compact");
+    const set = (isCompact) => {
+        document.body.classList.toggle("compact", isCompact);
+        button.ariaPressed = String(isCompact);
+        keep(browser, DENSITY, isCompact);
+    };
+    set(recall(browser, DENSITY) === true);
+    return button;
 }
 
 /** Asks for credentials again if the server no longer accepts these. */

@@ -23,16 +23,45 @@ export const facts = (rows, kind) =>
 export const card = (title, ...children) =>
     h("section", {class: "card panel"}, title && h("h2", {}, title), children);
 
-/** A table, which narrow screens show as cards. Columns are `[name, cell, class]`. */
-function table(caption, columns) {
+/**
+ * A table, which narrow screens show as cards. Columns are `[name, cell, class]`, in a table that can be sorted also
+ * the field by which.
+ */
+function table(caption, columns, order) {
     const body = h("tbody");
-    const head = columns.map(([name, , kind]) => h("th", {scope: "col", class: kind}, name));
+    const head = columns.map(([name, , kind, field]) => h("th", {scope: "col", class: kind, "aria-sort": sorted(order, field)},
+        order && field ? h("a", {href: order.by(follows(order, kind, field))}, name) : name));
     const element = h("table", {},
         h("caption", {class: "hidden"}, caption), h("thead", {}, h("tr", {}, head)), body);
     const row = (item) => h("tr", {"data-key": item.id ?? item.key ?? item.name}, columns.map(([name, cell, kind]) =>
         h("td", {class: kind, "data-name": name}, h("div", {}, cell(item)))));
     return {element, show: (items) => renewChildren(body, items.map(row))};
 }
+
+/** Whether a list is sorted by this field, and how. */
+function sorted(order, field) {
+    const sort = field && order?.sort;
+    return sort === field ? "ascending" : sort === `-${field}` ? "descending" : null;
+}
+
+/** How a list is sorted next when its reader wants this column: numbers first by the largest. */
+function follows({sort}, kind, field) {
+    const [first, then] = kind === "number" ? [`-${field}`, field] : [field, `-${field}`];
+    return sort === first ? then : first;
+}
+
+/** The choice of an order where a table is shown as cards, which have no heads. */
+function orders(columns, order) {
+    const choices = columns.filter(([, , , field]) => field).flatMap(([name, , , field]) =>
+        [[field, `${name}, ascending`], [`-${field}`, `${name}, descending`]]);
+    return h("label", {class: "field orders"}, "Sort by", h("select", {
+        onchange: (event) => (location.hash = order.by(event.target.value)),
+    }, [["", "as they come"], ...choices].map(([sort, text]) =>
+        h("option", {value: sort, selected: sort === (order.sort ?? "")}, text))));
+}
+
+/** By what a list at `place`, with what is `chosen` there, is sorted; and the address where it is sorted otherwise. */
+export const order = (place, chosen) => ({sort: chosen.sort, by: (sort) => at(...place, {...chosen, sort})});
 
 /** A table below its title. */
 export function sheet(title, columns, items, nothing) {
@@ -57,9 +86,12 @@ export async function live(app, look, draw, soonMs) {
 const PART = 50;
 const MOST = 500;
 
-/** A list that loads in parts and refreshes: `ask(cursor, limit)` returns `{items, cursor}`. */
-export async function parts(app, caption, columns, ask, nothing) {
-    const {element, show} = table(caption, columns);
+/**
+ * A list that loads in parts and refreshes: `ask(cursor, limit)` returns `{items, cursor}`. With an `order`, its columns
+ * that have a field sort it.
+ */
+export async function parts(app, caption, columns, ask, nothing, order) {
+    const {element, show} = table(caption, columns, order);
     const more = h("button", {type: "button", hidden: true}, "Show more");
     const none = h("p", {class: "faint empty", hidden: true}, nothing);
     const old = h("p", {class: "faint", role: "status", hidden: true});
@@ -95,7 +127,7 @@ export async function parts(app, caption, columns, ask, nothing) {
     more.addEventListener("click", guarded(app, () => inTurn(further)));
     await further();
     app.keepFresh(() => inTurn(again));
-    return h("div", {class: "list"}, old, h("div", {class: "card sheet"}, element, none), more);
+    return h("div", {class: "list"}, old, order && orders(columns, order), h("div", {class: "card sheet"}, element, none), more);
 }
 
 /** Buttons; those that change something are disabled for readers, with the reason. */
@@ -152,7 +184,7 @@ export const confirmed = (question, run) => asked({kind: "danger", ...question},
 
 /** The form of a list's filter: it opens the page at `place` with the values in its address. */
 export const filter = (app, path, place, chosen, first) => {
-    const {cursor, limit, ...fields} = app.requests.query(path);
+    const {cursor, limit, sort, ...fields} = app.requests.query(path);
     return chooser(Object.values(fields), chosen, (asked) => (location.hash = at(...place, asked)), first);
 };
 

@@ -2,7 +2,7 @@
 import {badge, h} from "../dom.js";
 import {at, path} from "./address.js";
 import {bytes, count, spaced, time} from "./format.js";
-import {actions, asked, card, confirmed, facts, filter, json, link, live, messageLink, mono, parts, sheet, when} from "./parts.js";
+import {actions, asked, card, confirmed, facts, filter, json, link, live, messageLink, mono, order, parts, sheet, when} from "./parts.js";
 
 export const MOODS = new Map([["ALIVE", "good"], ["POLLING", "warn"], ["DEAD", "bad"]]);
 // Words for states of sessions whose client is absent, and of others: see docs/sessions.md.
@@ -30,16 +30,17 @@ function stateOf(app, {state, active, absent}) {
 
 async function list(app, chosen) {
     const found = await parts(app, "Sessions", [
-        ["Session", ({key}) => sessionLink(key)],
-        ["State", (each) => stateOf(app, each)],
-        ["Over", ({transport}) => transport ?? "–"],
-        ["Waiting", ({waiting}) => count(waiting), "number"],
-        ["In flight", ({in_flight}) => count(in_flight), "number"],
-        ["Attempts", ({attempts}) => count(attempts), "number"],
-        ["Seen", ({last_seen}) => when(last_seen)],
+        ["Session", ({key}) => sessionLink(key), "", "key"],
+        ["State", (each) => stateOf(app, each), "", "state"],
+        ["Over", ({transport}) => transport ?? "–", "", "transport"],
+        ["Waiting", ({waiting}) => count(waiting), "number", "waiting"],
+        ["In flight", ({in_flight}) => count(in_flight), "number", "in_flight"],
+        ["Attempts", ({attempts}) => count(attempts), "number", "attempts"],
+        ["Seen", ({last_seen}) => when(last_seen), "", "last_seen"],
         // Only one of several workers has a number.
         ...("shard" in app.about ? [["Shard", ({shard}) => count(shard), "number"]] : []),
-    ], (cursor, limit) => app.api.get("sessions", {...chosen, cursor, limit}), "No matching sessions.");
+    ], (cursor, limit) => app.api.get("sessions", {...chosen, cursor, limit}), "No matching sessions.",
+    order(["sessions"], chosen));
     return [
         h("h1", {}, "Sessions"),
         filter(app, "/sessions", ["sessions"], chosen, 4),

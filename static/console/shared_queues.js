@@ -2,7 +2,7 @@
 import {h} from "../dom.js";
 import {path} from "./address.js";
 import {bytes, count} from "./format.js";
-import {actions, confirmed, link, live, parts, when} from "./parts.js";
+import {actions, confirmed, link, live, order, parts, when} from "./parts.js";
 import {queue, receivers} from "./sessions.js";
 
 // The number of messages, and of sessions, that are shown.
@@ -14,6 +14,7 @@ const SUBJECTS = {
     page: "subjects",
     title: "Subjects",
     heading: "Subject",
+    key: "subject",
     name: ({subject}) => subject,
     columns: [["Sessions", ({subject}) => link("show", "sessions", {prefix: `${subject}/`})]],
     nothing: "No messages wait for subjects.",
@@ -30,8 +31,9 @@ const WORK = {
     page: "work",
     title: "Work queues",
     heading: "Channel",
+    key: "channel",
     name: ({channel}) => channel,
-    columns: [["Receivers", (each) => count(each.receivers), "number"]],
+    columns: [["Receivers", (each) => count(each.receivers), "number", "receivers"]],
     nothing: "No messages wait in work queues.",
     about: "Each message goes to one receiver. Messages wait while no receiver has room for them.",
     nobody: "No session has subscribed to this channel.",
@@ -43,23 +45,24 @@ const WORK = {
     clear: (api, channel) => api.remove("work-queue", {channel}),
 };
 
-const pageOf = (kind) => (app, [name]) => (name === undefined ? list(app, kind) : one(app, kind, name));
+const pageOf = (kind) => (app, [name], chosen) =>
+    (name === undefined ? list(app, kind, chosen) : one(app, kind, name));
 
 export const subjects = pageOf(SUBJECTS);
 export const work = pageOf(WORK);
 
-async function list(app, kind) {
+async function list(app, kind, {sort}) {
     const ask = async (cursor, limit) => {
-        const found = await kind.list(app.api, {cursor, limit});
+        const found = await kind.list(app.api, {sort, cursor, limit});
         return {...found, items: found.items.map((each) => ({...each, key: kind.name(each)}))};
     };
     const found = await parts(app, kind.title, [
-        [kind.heading, ({key}) => link(key, kind.page, key)],
-        ["Waiting", ({waiting}) => count(waiting), "number"],
-        ["Size", (each) => bytes(each.bytes), "number"],
-        ["Oldest", ({oldest}) => when(oldest)],
+        [kind.heading, ({key}) => link(key, kind.page, key), "", kind.key],
+        ["Waiting", ({waiting}) => count(waiting), "number", "waiting"],
+        ["Size", (each) => bytes(each.bytes), "number", "bytes"],
+        ["Oldest", ({oldest}) => when(oldest), "", "oldest"],
         ...kind.columns,
-    ], ask, kind.nothing);
+    ], ask, kind.nothing, order([kind.page], {sort}));
     return [h("h1", {}, kind.title), found, h("p", {class: "faint small"}, kind.about)];
 }
 

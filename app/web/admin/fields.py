@@ -64,6 +64,14 @@ ResultName = Literal[
 ]
 
 _FROM_THE_PART_BEFORE = "The `cursor` of the previous part."
+Sort = Annotated[
+    str,
+    Field(
+        pattern=r"^(-?[a-z_]{1,64})?$",
+        description="Sort by this field of the items; with a `-` before it, the largest first. "
+        "Each part reads the whole list.",
+    ),
+]
 By = Annotated[
     GroupedBy,
     values_of(GroupedBy),
@@ -73,7 +81,7 @@ By = Annotated[
     ),
 ]
 Cursor = Annotated[
-    Annotated[str, Field(max_length=256, pattern=r"^[!-~]+$")] | None,
+    Annotated[str, Field(max_length=4096, pattern=r"^[!-~]+$")] | None,
     Field(description=_FROM_THE_PART_BEFORE),
 ]
 FrameCursor = Annotated[

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.administration import Import, Letters
 from holdfast.store.letters.filter import ALL_LETTERS, LetterFilter
@@ -25,9 +26,11 @@ from holdfast.web.admin.fields import (
     Limit,
     PublishableOptions,
     ReplayId,
+    Sort,
     Text,
 )
 from holdfast.web.admin.route import route
+from holdfast.web.admin.sorting import sorted_page, sorting_of
 from holdfast.web.admin.views import Page
 
 _CURSOR = re.compile(r"[0-9]{19}")
@@ -48,13 +51,24 @@ class LetterResource:
 
     @route("GET", "/dead-letters")
     async def letters(
-        self, filter: LetterFilter, cursor: Cursor = None, limit: Limit = 100
+        self,
+        filter: LetterFilter,
+        cursor: Cursor = None,
+        limit: Limit = 100,
+        *,
+        sort: Sort = "",
     ) -> Page[views.LetterSummary]:
-        """List dead letters, the latest first."""
+        """List dead letters, the latest first or sorted by a field."""
+        if sort:
+            found = (letters async for letters, _ in self._letters.search.scan(filter))
+            sorting = sorting_of(sort, "id")
+            return await sorted_page(found, self._summary, sorting, cursor, limit)
         check_cursor(_CURSOR, cursor)
         page = await self._letters.search.query(filter, cursor, limit)
-        items = [views.letter_summary(self._node, each, self._age_ms) for each in page.letters]
-        return Page(items, page.cursor)
+        return Page([self._summary(each) for each in page.letters], page.cursor)
+
+    def _summary(self, letter: DeadLetter) -> views.LetterSummary:
+        return views.letter_summary(self._node, letter, self._age_ms)
 
     @route("GET", "/dead-letters/groups")
     async def groups(

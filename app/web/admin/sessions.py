@@ -25,10 +25,12 @@ from holdfast.web.admin.fields import (
     HoldEnd,
     Limit,
     SessionLimit,
+    Sort,
     Text,
 )
 from holdfast.web.admin.route import route
 from holdfast.web.admin.session_filter import ALL_SESSIONS, SessionFilter
+from holdfast.web.admin.sorting import sorted_page, sorting_of
 from holdfast.web.admin.views import Page
 
 log = logging.getLogger(__name__)
@@ -49,20 +51,27 @@ class SessionResource:
 
     @route("GET", "/sessions")
     async def sessions(
-        self, filter: SessionFilter, cursor: Cursor = None, limit: Limit = 100
+        self,
+        filter: SessionFilter,
+        cursor: Cursor = None,
+        limit: Limit = 100,
+        *,
+        sort: Sort = "",
     ) -> Page[views.SessionSummary]:
-        """List sessions, by name."""
+        """List sessions, by name or sorted by a field."""
+        if sort:
+            sorting = sorting_of(sort, "key")
+            return await sorted_page(self._matching(filter), self._summary, sorting, cursor, limit)
         after = cursor or ""
         found: list[tuple[str, Session]] = []
         async for stretch in self._matching(filter):
             fit = ((each.key, each) for each in stretch if each.key > after)
             found = nsmallest(limit + 1, chain(found, fit), key=itemgetter(0))
-        items = [
-            views.session_summary(self._options, self._node, session, self._server.clock())
-            for _, session in found[:limit]
-            if not session.is_gone
-        ]
+        items = [self._summary(session) for _, session in found[:limit] if not session.is_gone]
         return Page(items, found[limit - 1][0] if len(found) > limit else None)
+
+    def _summary(self, session: Session) -> views.SessionSummary:
+        return views.session_summary(self._options, self._node, session, self._server.clock())
 
     @route("POST", "/sessions/end")
     async def end_sessions(

@@ -14,7 +14,7 @@ from holdfast.delivery.shared_queues import shared_queues
 from holdfast.delivery.shared_queues.work import PREFIX
 from holdfast.store.operator_input import Channel, Count, Ms, Subject
 from holdfast.web.admin.changes import RunningServer
-from holdfast.web.admin.fields import Cursor, EntryLimit, Limit
+from holdfast.web.admin.fields import Cursor, EntryLimit, Limit, Sort
 from holdfast.web.admin.route import route
 from holdfast.web.admin.session_views import (
     ClearedQueue,
@@ -23,6 +23,7 @@ from holdfast.web.admin.session_views import (
     entry,
     session_summary,
 )
+from holdfast.web.admin.sorting import sorted_page, sorting_of, stretches_of
 from holdfast.web.admin.views import Page, first_names
 
 _SUBJECT = "/subjects/{subject}/queue"
@@ -62,10 +63,19 @@ class SharedQueueResource:
         self._options, self._node = state.options, state.node
 
     @route("GET", "/subjects")
-    async def subjects(self, cursor: Cursor = None, limit: Limit = 100) -> Page[SubjectQueue]:
-        """List subjects that messages wait for, by name."""
+    async def subjects(
+        self, cursor: Cursor = None, limit: Limit = 100, *, sort: Sort = ""
+    ) -> Page[SubjectQueue]:
+        """List subjects that messages wait for, by name or sorted by a field."""
+        if sort:
+            sorting, every = sorting_of(sort, "subject"), stretches_of(_waited_for(self._subjects))
+            return await sorted_page(every, self._subject_queue, sorting, cursor, limit)
         found, after = _page(self._subjects, cursor, limit)
-        return Page([SubjectQueue(each.subject, *_waiting(each)) for each in found], after)
+        return Page([self._subject_queue(each) for each in found], after)
+
+    @staticmethod
+    def _subject_queue(receiver: Session) -> SubjectQueue:
+        return SubjectQueue(receiver.subject, *_waiting(receiver))
 
     @route("GET", _SUBJECT)
     async def subject_queue(self, subject: Subject, limit: EntryLimit = 20) -> list[Entry]:
@@ -78,8 +88,13 @@ class SharedQueueResource:
         return await self._clear("subject.clear", subject, self._subjects.queue(subject), who)
 
     @route("GET", "/work-queues")
-    async def work_queues(self, cursor: Cursor = None, limit: Limit = 100) -> Page[WorkQueue]:
-        """List work queues in which messages wait, by channel."""
+    async def work_queues(
+        self, cursor: Cursor = None, limit: Limit = 100, *, sort: Sort = ""
+    ) -> Page[WorkQueue]:
+        """List work queues in which messages wait, by channel or sorted by a field."""
+        if sort:
+            sorting, every = sorting_of(sort, "channel"), stretches_of(_waited_for(self._work))
+            return await sorted_page(every, self._work_queue, sorting, cursor, limit)
         found, after = _page(self._work, cursor and PREFIX + cursor, limit)
         items = [self._work_queue(each) for each in found]
         return Page(items, after and after.removeprefix(PREFIX))
@@ -134,13 +149,18 @@ def _page(
     queues: shared_queues.SharedQueues[Session], cursor: str | None, limit: int
 ) -> tuple[list[Session], str | None]:
     """Return the receivers that have the first queues by name, and the name to go on from."""
-    waiting = {each.subject: each for each in queues.queues() if each.queue.new}
+    waiting = {each.subject: each for each in _waited_for(queues)}
     found, after = first_names(waiting, cursor, limit)
     return [waiting[name] for name in found], after
+
+
+def _waited_for(queues: shared_queues.SharedQueues[Session]) -> list[Session]:
+    return [each for each in queues.queues() if each.queue.new]
 
 
 def _waiting(receiver: Session) -> tuple[int, int, int]:
     """Return how many messages wait, their bytes, and when the oldest was published."""
     waiting = receiver.queue.new
-    oldest = min(message.id for message in waiting)
+    # What waits may have been taken meanwhile.
+    oldest = min((message.id for message in waiting), default=0)
     return len(waiting), sum([len(each.wire) for each in waiting]), oldest // NS_PER_MS

@@ -21,6 +21,7 @@ from holdfast.web.admin.fields import (
     Limit,
     Prefix,
     ResultName,
+    Sort,
     Text,
 )
 from holdfast.web.admin.figures import LiveFigures
@@ -30,6 +31,7 @@ from holdfast.web.admin.now_views import Now, ShardNow
 from holdfast.web.admin.route import route
 from holdfast.web.admin.session_views import HeldChannel, held_channel
 from holdfast.web.admin.shards import ShardViews
+from holdfast.web.admin.sorting import sorted_page, sorting_of, stretches_of
 from holdfast.web.admin.tokens import Role
 from holdfast.web.admin.views import Page, TableColumn, first_names
 
@@ -110,25 +112,24 @@ class SystemResource:
 
     @route("GET", "/channels")
     async def channels(
-        self, prefix: Prefix = "", cursor: Cursor = None, limit: Limit = 100
+        self, prefix: Prefix = "", cursor: Cursor = None, limit: Limit = 100, *, sort: Sort = ""
     ) -> Page[views.ChannelSummary]:
-        """List channels and patterns with subscribers or messages, by name."""
+        """List channels and patterns with subscribers or messages, by name or sorted by a field."""
         hub, held = self._hub, self._guard.held
         rates = None if hub.watch is None else hub.watch.rates
         sizes = dict(hub.routes.sizes())
         names = sizes.keys() | (rates or {}).keys() | held.keys()
-        fit = (name for name in names if name.startswith(prefix))
+        fit = [name for name in names if name.startswith(prefix)]
+
+        def summary(name: str) -> views.ChannelSummary:
+            rate = None if rates is None else round(rates.get(name, 0.0), 2)
+            return views.ChannelSummary(name, sizes.get(name, 0), rate, name in held)
+
+        if sort:
+            sorting = sorting_of(sort, "name")
+            return await sorted_page(stretches_of(fit), summary, sorting, cursor, limit)
         found, after = first_names(fit, cursor, limit)
-        items = [
-            views.ChannelSummary(
-                name,
-                sizes.get(name, 0),
-                None if rates is None else round(rates.get(name, 0.0), 2),
-                name in held,
-            )
-            for name in found
-        ]
-        return Page(items, after)
+        return Page([summary(name) for name in found], after)
 
     @route("GET", "/held-channels")
     async def held_channels(self) -> list[HeldChannel]:

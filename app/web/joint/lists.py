@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
+from holdfast.web.admin.sorting import Sorting
 from holdfast.web.joint.asking import Json
 
 Combine = Callable[[list[Json]], Json]
@@ -20,11 +22,23 @@ class Order:
     is_latest_first: bool = False
     # Makes one item of several at the same place. Without it, all stay.
     combine: Combine | None = None
+    # What tells items apart in a list that is sorted otherwise; empty if it never is.
+    name: str = ""
 
 
 def by_name(field: str, combine: Combine | None = None) -> Order:
     """Return the order of a list by names, which are its cursors."""
-    return Order(place=lambda item: item[field], read=str, write=str, combine=combine)
+    return Order(place=itemgetter(field), read=str, write=str, combine=combine, name=field)
+
+
+def by_field(sorting: Sorting) -> Order:
+    """Return the order of a list that is sorted by a field."""
+    return Order(
+        place=lambda item: sorting.place(item[sorting.field], item[sorting.name]),
+        read=sorting.read,
+        write=sorting.write,
+        is_latest_first=sorting.is_descending,
+    )
 
 
 # Only one shard has items, in an order that they do not show.
@@ -50,6 +64,14 @@ def joined(pages: Sequence[Json], limit: int, order: Order) -> Json:
     if "cursor" not in pages[0]:
         return {"items": items}
     return {"items": items, "cursor": None if end is None else order.write(end)}
+
+
+def combined(pages: Sequence[Json], order: Order) -> list[Json]:
+    """Return one item for each name, of whole lists in an order with a `combine`."""
+    same: dict[Any, list[Json]] = {}
+    for item in (item for page in pages for item in page["items"]):
+        same.setdefault(order.place(item), []).append(item)
+    return [each for found in same.values() for each in _items(found, order)]
 
 
 def _is_after(place: Any, end: Any, order: Order) -> bool:  # noqa: ANN401 - as the order has it

@@ -12,11 +12,14 @@ from aiohttp import web
 
 from holdfast.web.admin.faults import TOO_SLOW, RequestFailed
 from holdfast.web.admin.paths import LINES
+from holdfast.web.admin.sorting import Sorting, sorting_of
 from holdfast.web.joint.asking import GIVEN_ID, SWEEP_S, Answer, Ask, Json, NoAnswer, Shards
 from holdfast.web.joint.hearing import AWAY, Heard, heard, refusal
-from holdfast.web.joint.lists import Order, joined
+from holdfast.web.joint.lists import Order, by_field, combined, joined
 
 _NOT_HERE = (400, 404)
+# The most items of one request.
+_MOST_OF_PART = 500
 # In a list that is sorted by size, a cursor is a number of items.
 _PLACE = re.compile(r"[0-9]{1,9}")
 
@@ -81,10 +84,29 @@ class Paged:
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
         found = heard(await shards.ask_all(ask))
+        sort = ask.given("sort")
+        if sort and self.order.combine is not None:
+            return await self._sorted_whole(shards, ask, sorting_of(sort, self.order.name))
         if self.names_shard:
             for shard, body in found.answers.items():
                 body["items"] = [{**item, "shard": shard} for item in body["items"]]
-        page = joined(found.bodies, limit_of(ask, self.usual), self.order)
+        order = by_field(sorting_of(sort, self.order.name)) if sort else self.order
+        page = joined(found.bodies, limit_of(ask, self.usual), order)
+        return with_unanswered(found, page)
+
+    async def _sorted_whole(self, shards: Shards, ask: Ask, sorting: Sorting) -> Json:
+        """Sort what several shards know together: that is in the whole of their lists.
+
+        They have found nothing wrong with the request.
+        """
+        begin = ask.asking(sort=None, cursor=None, limit=_MOST_OF_PART)
+        wholes = (whole_of(shards, each, begin) for each in shards.numbers)
+        found = heard(await asyncio.gather(*wholes))
+        items, order = combined(found.bodies, self.order), by_field(sorting)
+        if (cursor := ask.given("cursor")) is not None:
+            after = sorting.read(cursor)
+            items = [each for each in items if sorting.is_after(order.place(each), after)]
+        page = joined([{"items": items, "cursor": None}], limit_of(ask, self.usual), order)
         return with_unanswered(found, page)
 
 
@@ -181,9 +203,7 @@ class Ranked:
         start = ask.given("cursor") or "0"
         # A cursor that is none is refused by the shards.
         begin = ask.asking(cursor=None if _PLACE.fullmatch(start) else start)
-        wholes = await asyncio.gather(
-            *(self._whole(shards, each, begin) for each in shards.numbers)
-        )
+        wholes = await asyncio.gather(*(whole_of(shards, each, begin) for each in shards.numbers))
         found = heard(wholes)
         same: dict[object, list[Json]] = {}
         for item in (item for each in found.bodies for item in each["items"]):
@@ -197,17 +217,19 @@ class Ranked:
         }
         return with_unanswered(found, page)
 
-    async def _whole(self, shards: Shards, shard: int, ask: Ask) -> Answer | NoAnswer:
-        items: list[Json] = []
-        while True:
-            answer = await shards.ask(shard, ask)
-            if isinstance(answer, NoAnswer) or answer.status >= 300:
-                return answer
-            page = answer.json
-            items += page["items"]
-            if page["cursor"] is None:
-                return replace(answer, body=orjson.dumps({**page, "items": items}))
-            ask = ask.asking(cursor=page["cursor"])
+
+async def whole_of(shards: Shards, shard: int, ask: Ask) -> Answer | NoAnswer:
+    """Return all parts of a list of one shard as one."""
+    items: list[Json] = []
+    while True:
+        answer = await shards.ask(shard, ask)
+        if isinstance(answer, NoAnswer) or answer.status >= 300:
+            return answer
+        page = answer.json
+        items += page["items"]
+        if page["cursor"] is None:
+            return replace(answer, body=orjson.dumps({**page, "items": items}))
+        ask = ask.asking(cursor=page["cursor"])
 
 
 @dataclass(frozen=True, slots=True)

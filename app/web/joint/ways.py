@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
 from holdfast.web.joint import sums
@@ -127,7 +128,9 @@ def _latest(field: str) -> Any:  # noqa: ANN401 - what joins answers
     return lambda found: max(found, key=lambda each: each[field])
 
 
-_by_id = partial(Order, place=lambda item: item["id"], read=str, write=str, is_latest_first=True)
+_by_id = partial(
+    Order, place=itemgetter("id"), read=str, write=str, is_latest_first=True, name="id"
+)
 _BY_STREAM_ID: Final = Order(
     place=lambda item: _pair(item["id"]), read=_pair, write=_text, is_latest_first=True
 )

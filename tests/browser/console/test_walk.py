@@ -112,6 +112,53 @@ def test_a_session_is_found_and_its_queue_is_shown(page: Page) -> None:
     expect(entry.locator("pre")).to_contain_text('"parcel": "P-00000"')
 
 
+def test_a_list_is_sorted_by_the_column_that_was_chosen(page: Page, world: World) -> None:
+    def keys() -> list[str]:
+        return page.locator("tbody tr td:first-child").all_inner_texts()
+
+    def asked(sort: str) -> list[str]:
+        return [each["key"] for each in world.ask("GET", f"sessions?limit=50&sort={sort}")["items"]]
+
+    look_at(page, "#/sessions")
+    column = page.get_by_role("columnheader", name="Waiting")
+    for sort, way in (("-waiting", "descending"), ("waiting", "ascending")):
+        column.get_by_role("link").click()
+        expect(column).to_have_attribute("aria-sort", way)
+        assert keys() == asked(sort)
+    page.get_by_role("columnheader", name="Session").get_by_role("link").click()
+    expect(page.get_by_role("columnheader", name="Session")).to_have_attribute(
+        "aria-sort", "ascending"
+    )
+    assert keys() == asked("key")
+
+
+@pytest.mark.parametrize("address", ["channels", "subjects", "work", "dead/letters"])
+def test_every_column_of_a_list_sorts_it(page: Page, address: str) -> None:
+    look_at(page, f"#/{address}")
+    heads = page.locator("thead th:has(a)")
+    count = heads.count()
+    assert count >= 3
+    for number in range(count):
+        heads.nth(number).get_by_role("link").click()
+        expect(heads.nth(number)).to_have_attribute("aria-sort", re.compile("scending"))
+        expect(page.locator("tbody tr").first).to_be_visible()
+
+
+def test_tables_are_compact_if_the_operator_wants_it_from_then_on(page: Page) -> None:
+    look_at(page, "#/sessions")
+    row = page.locator("tbody tr").first
+    before = row.bounding_box()
+    page.get_by_role("button", name="Compact").click()
+    after = row.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["height"] < before["height"] * 0.8
+    page.reload()
+    expect(page.get_by_role("button", name="Compact", pressed=True)).to_be_visible()
+    page.get_by_role("button", name="Compact").click()
+    expect(page.get_by_role("button", name="Compact", pressed=False)).to_be_visible()
+
+
 def test_delivery_to_a_session_can_be_resumed_and_held_back(page: Page, world: World) -> None:
     look_at(page, "#/sessions/mail/1")
     page.get_by_role("button", name="Resume delivery").click()

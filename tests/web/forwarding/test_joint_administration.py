@@ -71,6 +71,28 @@ async def test_a_cursor_goes_through_the_sessions_of_all_shards(
     assert found == keys
 
 
+async def test_the_lists_of_all_shards_are_sorted_by_a_field(both: Workers, ada: Operator) -> None:
+    keys = await named(both)
+    found: list[Any] = []
+    asked: dict[str, str] = {"sort": "-created"}
+    while asked:
+        page = await ada.get("/sessions", limit=1, **asked)
+        found += page["items"]
+        asked = {**asked, "cursor": page["cursor"]} if page["cursor"] else {}
+    assert sorted(each["key"] for each in found) == keys
+    assert found == sorted(found, key=lambda each: (each["created"], each["key"]), reverse=True)
+    assert {each["shard"] for each in found} == {0, 1}
+    # Both shards have subscribers of this one, and are counted together.
+    first = await ada.get("/channels", sort="-subscribers", limit=1)
+    found = [(each["name"], each["subscribers"]) for each in first["items"]]
+    assert found == [("/news", len(keys))]
+    for path in ("/topics?sort=state", "/subjects?sort=-bytes", "/work-queues?sort=oldest"):
+        assert "items" in await ada.get(path)
+    assert "items" in await ada.get("/dead-letters?sort=-attempts")
+    status, refused = await ada.ask("GET", "/sessions?sort=colour")
+    assert (status, "choose one of" in refused["error"]["message"]) == (400, True)
+
+
 async def test_one_session_is_shown_held_and_ended_wherever_it_is(
     both: Workers, ada: Operator
 ) -> None:
