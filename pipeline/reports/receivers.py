@@ -51,8 +51,8 @@ FLAPPING = """
 # the time in which nine of ten successful messages got through, divided by their attempts; the
 # retries are the attempts that sufficed for 99 of 100. A message that is held back after a refusal
 # may be handed over again without a new attempt. Messages that returned because another one failed
-# did not fail. What another receiver of the same copy did counts: a copy moves within its work
-# queue, or within its subject, and has a life in each queue.
+# did not fail. What another receiver of the same copy did counts: a copy moves within its subject,
+# and has a life in each queue. All lives of work are those of one copy.
 HOLDBACK_ADVICE = """
     with failed as (
         select msg, origin, generation,
@@ -65,8 +65,9 @@ HOLDBACK_ADVICE = """
             count(case when state not in ('open', 'moved') then 1 end) as ends,
             count(case when state in ('acked', 'written') then 1 end) > 0 as is_through
         from {life} join failed using (msg, origin, generation)
-        group by msg, origin, generation, case when state = 'moved' or former is not null
-            then coalesce(work, regexp_replace(receiver, '/[^/]*$', '')) else receiver end
+        group by msg, origin, generation, case when work is not null then work
+            when state = 'moved' or former is not null then regexp_replace(receiver, '/[^/]*$', '')
+            else receiver end
     ),
     tried as (
         select channel, attempts, is_through, took, greatest(attempts - 1, 1) as extra

@@ -135,11 +135,13 @@ def test_a_move_counts_once_wherever_the_worker_is_that_does_it(
             told.append(published(1, -1, "/jobs", size=0, kept=0))
     told.append(event("moved", 4, 1, receiver="work:/jobs/0"))
     told.append(published(1, -1, "/jobs", size=0))
-    [lent] = shelf(store_events(tmp_path / "lent", one_run(told))).ask(FUNNEL).by_name()
-    here = [each for each in work(1, dead=0) if each.msg]
-    [own] = shelf(store_events(tmp_path / "own", one_run(here))).ask(FUNNEL).by_name()
-    assert lent == own
-    assert (own["copies"], own["moves"], own["acked"]) == (1, 1, 1)
+    lent = shelf(store_events(tmp_path / "lent", one_run(told)))
+    own = shelf(store_events(tmp_path / "own", one_run(work(1, dead=0))))
+    counts = rows(own.ask(FUNNEL), "copies", "moves", "acked", "open")
+    assert rows(lent.ask(FUNNEL), "copies", "moves", "acked", "open") == counts == [(1, 1, 1, 0)]
+    advice = rows(own.ask(HOLDBACK_ADVICE), "retried", "succeeded", "max_attempts")
+    assert rows(lent.ask(HOLDBACK_ADVICE), "retried", "succeeded", "max_attempts") == advice
+    assert advice == [(1, 1, 2)]
 
 
 def test_deaths_with_the_same_code_and_channel_are_one_row(tables: Tables) -> None:
