@@ -52,7 +52,7 @@ FLAPPING = """
 # retries are the attempts that sufficed for 99 of 100. A message that is held back after a refusal
 # may be handed over again without a new attempt. Messages that returned because another one failed
 # did not fail. What another receiver of the same copy did counts: a copy moves within its subject,
-# and has a life in each queue. All lives of work are those of one copy.
+# and has a life in each queue. All lives of work belong to one copy.
 HOLDBACK_ADVICE = """
     with failed as (
         select msg, origin, generation,
