@@ -231,6 +231,9 @@ def _ended(lives: pa.Table) -> pa.Table:
     end, over = lives["end"], lives["over_us"]
     was_open = pc.and_(pc.is_null(end), pc.less(over, NEVER))
     is_lost = pc.and_(was_open, _is_passing(lives))
+    # Its queue has it again, although the process that lent it could not say so.
+    has_returned = pc.and_(pc.and_not(was_open, is_lost), _is_lent(lives))
+    stayed = pc.if_else(is_lost, LOST, pc.if_else(has_returned, Kind.MOVED, OPEN))
     place = pc.bit_wise_and(end, 2**_PLACE - 1).combine_chunks()
     ended = with_columns(
         lives,
@@ -238,11 +241,19 @@ def _ended(lives: pa.Table) -> pa.Table:
             "channel": pc.coalesce(lives["channel"], lives["its_channel"]),
             "handed_ts": lives["handed_us"],
             "wording": only_if(pc.not_equal(lives["wording"], ""), lives["wording"]),
-            "ended_ts": pc.if_else(is_lost, over, pc.shift_right(end, _PLACE)),
-            "state": pc.coalesce(_ENDS.take(place), pc.if_else(is_lost, LOST, OPEN)),
+            "ended_ts": pc.if_else(
+                pc.or_(is_lost, has_returned), over, pc.shift_right(end, _PLACE)
+            ),
+            "state": pc.coalesce(_ENDS.take(place), stayed),
         },
     )
     return ended.select(LIFE.names).cast(LIFE)
+
+
+def _is_lent(lives: pa.Table) -> pa.ChunkedArray:
+    """Return whether a session of another shard had the copy, which is stored in its queue."""
+    is_first = pc.equal(lives["generation"], 0)
+    return pc.and_(is_first, pc.equal(lives["kept"], 0)).fill_null(False)
 
 
 def _is_passing(lives: pa.Table) -> pa.ChunkedArray:

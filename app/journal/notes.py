@@ -12,9 +12,9 @@ import orjson
 
 from holdfast.delivery.basics.steps import Reason, Step
 from holdfast.delivery.messages.former_attempts import former_of
-from holdfast.delivery.messages.outcomes import Outcome
+from holdfast.delivery.messages.outcomes import Lending, Outcome
 from holdfast.journal.columns import DecodedNote, FailureDetails, PublishRow, Row
-from holdfast.journal.schema import VERSION, Kind
+from holdfast.journal.schema import TAKEN_BACK, VERSION, Kind
 from holdfast.journal.wording import wording_of
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 # The version of the notes that a server before this one may have left.
 _OLDER = 2
+# Of copies of work that sessions of other shards have: no store has them. Of copies of which their
+# shard says nothing any more: the session may have done the work.
+_LENT: FailureDetails = {"kept": 0}
+_TAKEN_BACK: FailureDetails = {"code": TAKEN_BACK}
 
 
 class Refusal(NamedTuple):
@@ -140,7 +144,9 @@ def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:
     """
     copies: list[PublishRow] = []
     rows: list[Row] = []
-    for message, source, targets, count, _ in moves:
+    for message, source, targets, count, _, how in moves:
+        if how is Lending.DONE:
+            continue
         if count != 1:
             more = count - 1
             kept = more if message.is_durable else 0
@@ -149,11 +155,13 @@ def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:
                 (message.id, more, kept, 0, message.priority, message.sender, message.channel)
             )
         why = of_replay(message) if message.generation else None
-        rows.append((Kind.MOVED, [message.id], None, why, [source], [at]))
+        left = _TAKEN_BACK if how is Lending.TAKEN_BACK else why
+        rows.append((Kind.MOVED, [message.id], None, left, [source], [at]))
         if count:
             former = former_of(message)
             attempts = None if former is None else former.attempts
-            rows.append((Kind.ENTERED, [message.id], attempts, why, [*targets[:count]], [at]))
+            came = why or _LENT if how is Lending.LENT else why
+            rows.append((Kind.ENTERED, [message.id], attempts, came, [*targets[:count]], [at]))
     return copies, rows
 
 

@@ -23,6 +23,8 @@ MOST_EVENTS: Final = 1_000_000
 LONGEST_WAIT_S = 1.0
 # How often the books are written.
 BOOKS_S = 10.0
+# The code of the move by which work returned of which another shard said nothing any more.
+TAKEN_BACK: Final = "taken_back"
 # Message ids are nanoseconds, times are microseconds.
 NS_PER_US: Final = 1000
 

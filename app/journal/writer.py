@@ -200,6 +200,10 @@ class JournalWriter(DeliveryJournal):
         published, rows = notes.moved(moves, self._clock.read())
         return published, refusals + rows
 
+    def borrowed(self, number: int) -> None:
+        # As with entries that a start finds, no event of this node tells how they came.
+        self.changed(Kind.BOOKS, "restored", number=number)
+
     def session(self, receiver: Receiver, what: str) -> None:
         self.changed(Kind.SESSION, what, name=receiver.key, number=receiver.queue.count)
 

@@ -251,6 +251,8 @@ def move(keys: RedisKeys, moves: Sequence[Move]) -> ScriptCall:
     args: list[Word] = []
     trails: dict[int, bytes] = {}
     for each in moves:
+        if each.stays:
+            continue
         id = each.message.id
         args += (id, positions.of(keys.receivers(id)))
         args += (each.source, positions.of(keys.marks(each.source)))

@@ -126,7 +126,7 @@ class TurnBuffer:
         turn.gone.update([each.message.id for each in moves])
         for each in moves:
             message = each.message
-            if each.source in self._marked:
+            if not each.stays and each.source in self._marked:
                 self._unmark(each.source, (message.id,))
             if former_of(message) is not None or message.generation:
                 for receiver in each.targets[: each.remembering]:

@@ -229,10 +229,13 @@ class TurnWrites:
     ) -> Iterator[PendingCall]:
         may_wait = not self.hands_over
         for moves in parts(self.moves, [MESSAGE + len(each.targets) for each in self.moves]):
+            note = journal.note_moved(moves)
+            if not note and all(each.stays for each in moves):
+                # Only the journal tells of them.
+                continue
             call, appended = scripts.move(keys, moves), None
             if framing is not None:
                 call, appended = framing.framed(call, [each.message for each in moves])
-            note = journal.note_moved(moves)
             yield PendingCall(call, note=note, may_wait=may_wait, appended=appended)
 
     def _handed_and_settled(

@@ -130,6 +130,11 @@ class BayeuxCollector(Collector):
             "Entries restored from the store at start.",
             value=counters.restored,
         )
+        yield GaugeMetricFamily(
+            "holdfast_entries_borrowed",
+            "Work of other workers that came here, less work of this one that was done there.",
+            value=counters.borrowed,
+        )
         settled = CounterMetricFamily(
             "holdfast_entries_settled",
             "Settled entries by outcome.",
@@ -370,7 +375,8 @@ class BayeuxCollector(Collector):
         )
         yield GaugeMetricFamily(
             "holdfast_entries_unaccounted",
-            "Entries accepted and restored, less those settled, waiting and in flight: must be 0.",
+            "Entries accepted, restored and borrowed, less those settled, waiting and in flight:"
+            " must be 0.",
             value=census.unaccounted,
         )
         yield GaugeMetricFamily(

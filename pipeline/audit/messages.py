@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from holdfast.journal.schema import Kind
+from holdfast.journal.schema import TAKEN_BACK, Kind
 from holdfast.pipeline.audit.ledger import words
 from holdfast.pipeline.copies import ENDS
 from holdfast.pipeline.reports.tables import Tables
@@ -12,6 +12,7 @@ _NEVER = "timestamp_micros(cast(null as bigint))"
 _IS_HANDED = f"kind in {words(Kind.HANDED, Kind.REDELIVERED)}"
 _IS_END = f"kind in {words(*ENDS)}"
 _IS_ENTRY = f"kind = '{Kind.ENTERED}'"
+_IS_TAKEN_BACK = f"kind = '{Kind.MOVED}' and code = '{TAKEN_BACK}'"
 _IS_REPLAY, _IS_OTHER = f"kind = '{Kind.REPLAYED}'", f"kind <> '{Kind.PUBLISHED}'"
 
 
@@ -121,6 +122,7 @@ def _copies(events: str) -> str:
         count(case when kind = '{Kind.HANDED}' then 1 end) as firsts,
         count(case when kind = '{Kind.REDELIVERED}' then 1 end) as repeats,
         count(case when kind = '{Kind.MOVED}' then 1 end) as moves,
+        count(case when {_IS_TAKEN_BACK} then 1 end) as taken_back,
         count(case when kind = '{Kind.ACKED}' then 1 end) as acks,
         count(case when {_IS_END} then 1 end) as ends,
         coalesce(max(case when {_IS_HANDED} then ts end) > max(case when {_IS_END} then ts end)
@@ -133,11 +135,13 @@ def _copies(events: str) -> str:
 def _messages(copies: str) -> str:
     """Return the question for the copies of each message, in numbers.
 
-    A copy that moves ends in one queue and goes on in another one, which is another receiver.
+    A copy that moves ends in one queue and goes on in another one, which is another receiver. Work
+    that was taken back goes on, although the receiver may have done it before its worker ended.
     """
     return f"""
     select msg, origin, is_old, cast(null as string) as receiver,
-        sum(published) as published, sum(copies) + sum(replayed) + sum(moves) as room,
+        sum(published) as published,
+        sum(copies) + sum(replayed) + sum(moves) + sum(least(taken_back, ends - moves)) as room,
         sum(ends) as ends,
         count(receiver) as receivers, sum(others) as others,
         bool_or({_any(_OF_COPIES)}) as is_faulty

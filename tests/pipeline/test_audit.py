@@ -205,6 +205,23 @@ def again() -> list[Event]:
 moved, entered = partial(delivery, "moved"), partial(delivery, "entered")
 
 
+def work_done_twice() -> list[Event]:
+    """Ann's shard was killed when she had acked; bob gets the work, too."""
+    return [
+        start(0),
+        published(1, 1),
+        moved(1.1, 1, "work:/a/0"),
+        entered(1.1, 1, "ann/1", kept=0),
+        handed(1.2, 1, "ann/1"),
+        acked(1.3, 1, "ann/1"),
+        moved(2, 1, "ann/1", code="taken_back"),
+        entered(2, 1, "work:/a/0", attempt=1),
+        moved(2.1, 1, "work:/a/0"),
+        entered(2.1, 1, "bob/1", kept=0, attempt=1),
+        handed(2.2, 1, "bob/1", 2),
+    ]
+
+
 def returned_work() -> list[Event]:
     """Ann refuses an item of a work queue, and bob acks it; the journal counts on for bob."""
     refused = delivery("refused", 1.2, 1, "ann/1", attempt=1, code="user.update.error")
@@ -260,6 +277,18 @@ CASES: dict[str, tuple[list[Event], Found]] = {
     "a message of which a part was removed with its day": (
         [start(100), published(99, 1)._replace(ts=START_US + 101 * SECOND), *twice_acked(102, 99)],
         [],
+    ),
+    "work of which its shard says nothing any more, done before and afterwards": (
+        [*work_done_twice(), acked(2.5, 1, "bob/1")],
+        [],
+    ),
+    "such work that was done once more": (
+        [*work_done_twice(), acked(2.5, 1, "bob/1"), acked(2.6, 1, "bob/1")],
+        [
+            ("never_handed", "bob/1", 1),
+            ("settled_twice", "bob/1", 1),
+            ("too_many_ends", None, 1),
+        ],
     ),
     "an item of a work queue that one refused and another acked": (returned_work(), []),
     "a message that returned to its subject": (returned_to_its_subject(), []),

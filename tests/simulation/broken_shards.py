@@ -21,6 +21,7 @@ from holdfast.cluster import agreement, reading
 from holdfast.cluster.places import Opening, Place
 from holdfast.cluster.trimming import Trimming
 from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.messages.outcomes import Lending
 from holdfast.delivery.requests.outstanding import Requests
 from holdfast.delivery.shared_queues.lent_work import LentWork
 from holdfast.delivery.shared_queues.work import borrowed_of
@@ -234,8 +235,8 @@ def lost_work_does_not_return(stack: ExitStack) -> None:
 
 
 def lost_work_returns_as_new(stack: ExitStack) -> None:
-    def as_new(self: LentWork[Any], channel: str, entry: Any) -> None:
-        self._requeue(channel, entry, entry.message)
+    def as_new(self: LentWork[Any], channel: str, key: str, entry: Any) -> None:
+        self._requeue(channel, key, entry, message=entry.message, how=Lending.TAKEN_BACK)
 
     replace(stack, LentWork, "return_lost", as_new)
 

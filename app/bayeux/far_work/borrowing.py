@@ -28,7 +28,6 @@ from holdfast.bayeux.far_work.work_letters import (
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.requests.responders import silent_on
 from holdfast.delivery.shared_queues.work import Borrowed, borrowed_of
@@ -119,11 +118,12 @@ class Borrows:
         copy = self.copies.pop(record.lease)
         self._rows.append([DONE, copy.id, copy.channel, record.lease])
 
-    def back(self, message: Message, lease: int, *, is_full: bool = False) -> None:
+    def back(self, message: Message, lease: int, key: str, *, is_full: bool = False) -> None:
         """Note that work returns to its shard, with what was attempted here."""
         self.copies.pop(lease, None)
         attempts, refusals = row_of_attempts(message), rows_of_refusals(message)
-        self._rows.append([BACK, message.id, message.channel, lease, attempts, refusals, is_full])
+        about = [message.id, message.channel, lease, attempts, refusals, is_full, key]
+        self._rows.append([BACK, *about])
 
     # Telling
 
@@ -224,9 +224,4 @@ class Borrows:
         queue = copy.session.queue
         found = [each for each in queue.messages() if borrowed_of(each) is copy.record]
         queue.remove_messages(found)
-        self.gone(copy.session.key, found)
-
-    def gone(self, key: str, messages: Sequence[Message]) -> None:
-        """Record that copies have left a queue here, and are at their shard."""
-        moves = [Move(each, key, (), copies=0, remembering=0) for each in messages]
-        self._state.ledger.moved(moves)
+        self._state.ledger.borrowed(-len(found))

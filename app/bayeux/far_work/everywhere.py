@@ -117,7 +117,7 @@ class WorkEverywhere:
 
     def lend(self, source: Session, message: Message, taker: Session) -> None:
         if isinstance(taker, StandIn):
-            taker.lender.lend(self._lent.begin(source, message), taker)
+            taker.lender.lend(self._lent.begin(source, message, taker.key), taker)
             self._end_turn_soon()
 
     def look_at(self, receiver: Session) -> None:
@@ -171,8 +171,8 @@ class WorkEverywhere:
             return
         record.is_over = True
         borrows = self._borrows[record.home]
-        borrows.back(message, record.lease)
-        borrows.gone(key, (message,))
+        borrows.back(message, record.lease, key)
+        self._state.ledger.borrowed(-1)
         self._end_turn_soon()
 
     # As copies see it
@@ -226,12 +226,12 @@ class WorkEverywhere:
         if record is None or job.lease in borrows.copies:
             return
         if known is None or job.key not in borrows.takers:
-            borrows.back(message, job.lease)
+            borrows.back(message, job.lease, job.key)
             return
         session = known.session
         if session.queue.lacks_room(len(message.wire)) is not None:
             known.full_at.add(record.home)
-            borrows.back(message, job.lease, is_full=True)
+            borrows.back(message, job.lease, job.key, is_full=True)
             return
         record.borrower = self
         borrows.enter(message, record, session)
@@ -240,8 +240,7 @@ class WorkEverywhere:
         for each in message.records or ():
             each.shown_to(message, (session,))
         session.queue.insert(message)
-        state.counters.accepted += 1
-        state.ledger.published(message, 1)
+        state.ledger.borrowed(1)
         if message.expires_ms:
             state.hub.settling.watch_expiry(session)
         state.hub.make_ready(session)

@@ -219,7 +219,7 @@ class Lender:
         self._begin(0)
         for loan in [*self._loans.values()]:
             self._remove(loan)
-            self._lent.return_lost(loan.channel, loan.entry)
+            self._lent.return_lost(loan.channel, loan.key, loan.entry)
 
     # What the other shard tells
 
@@ -277,7 +277,7 @@ class Lender:
         if lease in self._loans:
             self._named.add(lease)
             return
-        entry = None if id in self._by_id else self._lent.begin_again(channel, id)
+        entry = None if id in self._by_id else self._lent.begin_again(channel, id, key)
         if entry is None:
             stale.append(lease)
             return
@@ -296,16 +296,16 @@ class Lender:
             self._lent.finish(channel, id, None)
 
     def _back(self, row: Row, _: list[int]) -> None:
-        id, channel, lease, attempts, refusals, is_full = row[1:]
+        id, channel, lease, attempts, refusals, is_full, key = row[1:]
         loan = self._loans.get(lease)
         stand_in = None if loan is None else loan.stand_in
         if is_full and stand_in is not None:
             stand_in.fill()
         former, refused = attempts_in(attempts), refusals_in(refusals)
         if self._returned(lease) is not None and loan is not None:
-            self._lent.return_refused(channel, loan.entry, former, refused)
+            self._lent.return_refused(channel, key, loan.entry, former=former, refusals=refused)
         elif id not in self._by_id:
-            self._lent.note_attempts(channel, id, former, refused)
+            self._lent.note_attempts(channel, key, id, former=former, refusals=refused)
 
     def _returned(self, lease: int) -> Loan | None:
         loan = self._loans.get(lease)
@@ -327,7 +327,7 @@ class Lender:
     def _end(self, _: Row, __: list[int]) -> None:
         for loan in [each for each in self._loans.values() if each.lease not in self._named]:
             self._remove(loan)
-            self._lent.return_lost(loan.channel, loan.entry)
+            self._lent.return_lost(loan.channel, loan.key, loan.entry)
         self._named.clear()
         self.has_told, self._may_have_lost = True, False
         self._work.assign_all()

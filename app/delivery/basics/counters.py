@@ -1,7 +1,7 @@
 """Counts what happened to the entries of queues; the numbers must balance.
 
-accepted + restored = waiting + in_flight + what left queues, by the table of steps: acked, dead,
-expired, discarded, moved
+accepted + restored + borrowed = waiting + in_flight + what left queues, by the table of steps:
+acked, dead, expired, discarded, moved
 """
 
 from collections import Counter
@@ -28,6 +28,8 @@ class Counters:
         self.accepted = 0
         # Entries that an earlier process accepted and left in the store.
         self.restored = 0
+        # Work of other shards that came here, less work of this shard that was done there.
+        self.borrowed = 0
         self.acked = 0
         self.dead = 0
         self.discarded: Counter[Reason] = Counter()
@@ -46,7 +48,7 @@ class Counters:
 
     def entered(self) -> int:
         """The number of entries that this process must account for."""
-        return self.accepted + self.restored
+        return self.accepted + self.restored + self.borrowed
 
     def books(self) -> dict[str, int]:
         """Return the entries that have left their queue, by counter."""

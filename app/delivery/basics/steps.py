@@ -171,7 +171,9 @@ STEPS: Final = (
     Step(
         kind=StepKind.MOVED,
         words="moved",
-        meaning="the copy left the queue for another one. It is the same copy",
+        meaning="the copy left the queue for another one. It is the same copy. With several "
+        "workers, the one that keeps a work queue tells of all moves of its work; `code` is "
+        "`taken_back` if the worker of the receiver said nothing of it any more",
         # Its new queue accepts it again.
         books=("moved", ACCEPTED),
     ),

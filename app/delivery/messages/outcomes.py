@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.delivery.basics.counters import ENDS
@@ -41,6 +42,19 @@ DISCARDED = {
 }
 
 
+class Lending(Enum):
+    """How work moves between its queue and a session of another shard."""
+
+    __hash__ = object.__hash__
+
+    LENT = "lent"
+    GIVEN_BACK = "given back"
+    # The other shard says nothing of it any more: the session may have done it.
+    TAKEN_BACK = "taken back"
+    # It leaves its queue: the other shard has counted what became of it.
+    DONE = "done"
+
+
 class Move(NamedTuple):
     """One message leaves one queue and enters others."""
 
@@ -52,3 +66,10 @@ class Move(NamedTuple):
     copies: int
     # How many of the targets, counted from the first, adopt the attempts that the message brings.
     remembering: int
+    # Of work that a session of another shard has: the store keeps it in its queue until it is done.
+    how: Lending | None = None
+
+    @property
+    def stays(self) -> bool:
+        """Whether the store keeps the entry in its queue."""
+        return self.how is not None and self.how is not Lending.DONE

@@ -119,6 +119,9 @@ class DeliveryJournal:
     def moved(self, moves: "Sequence[Move]") -> None:
         """Record messages that moved from one queue to others. The store has none of them."""
 
+    def borrowed(self, number: int) -> None:
+        """Record work that came from another shard, or went there if negative, for the books."""
+
     # Live: sessions, dispatchers, holds
 
     def session(self, receiver: "Receiver", what: str) -> None:

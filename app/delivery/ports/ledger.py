@@ -38,7 +38,14 @@ from typing import TYPE_CHECKING, Final
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.basics.steps import Reason, Step, StepKind
 from holdfast.delivery.messages.entries import Entry, SettledBy
-from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, OUTCOMES, Outcome
+from holdfast.delivery.messages.outcomes import (
+    ACKED,
+    DISCARDED,
+    OUTCOMES,
+    Lending,
+    Move,
+    Outcome,
+)
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.queues.receivers import Receiver
 
@@ -47,7 +54,6 @@ if TYPE_CHECKING:
     from holdfast.delivery.letters.unwritten import UnwrittenLetter
     from holdfast.delivery.messages.batch import Batch
     from holdfast.delivery.messages.message import Message
-    from holdfast.delivery.messages.outcomes import Move
     from holdfast.delivery.messages.storing import PersistOutcome
     from holdfast.delivery.ports.store_port import StorePort
 
@@ -85,6 +91,20 @@ class Ledger:
     def replayed(self, key: str, message: "Message", letter: int) -> None:
         """Record that a dead letter became a message again, for the session with this key."""
         self._journal.replayed(key, message, letter)
+
+    def borrowed(self, number: int) -> None:
+        """Record that so much work came from another shard, or went there if negative.
+
+        The shard of the work records where each piece is.
+        """
+        self.counters.borrowed += number
+        self._journal.borrowed(number)
+
+    def done_elsewhere(self, receiver: Receiver, message: "Message") -> None:
+        """Record that work left its queue, and that another shard has counted what it became."""
+        self.borrowed(-1)
+        if message.is_durable:
+            self._store.move((Move(message, receiver.key, (), 0, 0, Lending.DONE),))
 
     def moved(self, moves: "Sequence[Move]") -> None:
         """Record messages that moved to other queues, where each counts as accepted again."""

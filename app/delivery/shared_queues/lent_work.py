@@ -1,17 +1,20 @@
 """Work that another shard has: it stays in its queue, in flight, until that shard says more."""
 
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.former_attempts import FormerAttempts, former_of, tried
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.outcomes import Move
+from holdfast.delivery.messages.outcomes import Lending, Move
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.shared_queues.shared_queues import joined_in
 from holdfast.delivery.shared_queues.work import WorkRefusal, make_work, refusals_of
+
+# How much is remembered of what returned.
+_MOST_RETURNED: Final = 100_000
 
 R = TypeVar("R", bound=Receiver)
 R_inv = TypeVar("R_inv", bound=Receiver)
@@ -84,8 +87,29 @@ class LentWork(Generic[R]):
         self._ledger = hub.ledger
         self._find = find
         self._dispute = dispute
+        # What has returned in this process, and waits or was given to others since.
+        self._returned: dict[int, None] = {}
 
-    def begin(self, source: R, message: Message, attempts: int = 1) -> Entry:
+    def begin(self, source: R, message: Message, key: str) -> Entry:
+        """Let work that is in no queue be in flight at a session of another shard, by its key."""
+        entry = self._begin(source, message)
+        self._note_lent(source, message, key)
+        return entry
+
+    def _note_lent(self, source: R, message: Message, key: str) -> None:
+        self._returned.pop(message.id, None)
+        self._note(Move(message, source.key, (key,), 1, 0, Lending.LENT))
+
+    def _note_return(self, source: R, message: Message, key: str, how: Lending) -> None:
+        if len(self._returned) >= _MOST_RETURNED:
+            self._returned.clear()
+        self._returned[message.id] = None
+        self._note(Move(message, key, (source.key,), 1, 0, how))
+
+    def _note(self, move: Move) -> None:
+        self._ledger.moved((move,))
+
+    def _begin(self, source: R, message: Message, attempts: int = 1) -> Entry:
         """Let an entry that is in no queue be in flight in the queue of its channel.
 
         Whether it is shown to a client, only the other shard knows.
@@ -101,7 +125,7 @@ class LentWork(Generic[R]):
             self._ledger.marked(source, (Entry(entry.for_others()),))
         return entry
 
-    def begin_again(self, channel: str, id: int) -> Entry | None:
+    def begin_again(self, channel: str, id: int, key: str) -> Entry | None:
         """Let work that waits be in flight: another shard has it. Returns None if none waits."""
         source, message = self._find(channel), self._waiting(channel, id)
         if source is None or message is None:
@@ -109,7 +133,11 @@ class LentWork(Generic[R]):
         source.queue.remove_messages((message,))
         # Its mark counts the attempt, if it is stored or was given.
         is_counted = former_of(message) is not None
-        return self.begin(source, message, 0 if is_counted else 1)
+        entry = self._begin(source, message, 0 if is_counted else 1)
+        if id in self._returned:
+            # The process that lent it before a start has noted it.
+            self._note_lent(source, message, key)
+        return entry
 
     def finish(self, channel: str, id: int, entry: Entry | None) -> None:
         """Remove work that has left the queue of a session of another shard, which counts it.
@@ -124,30 +152,41 @@ class LentWork(Generic[R]):
             source.queue.remove_messages((message,))
         else:
             source.queue.remove_entries((entry,))
-        self._ledger.moved([Move(message, source.key, (), copies=0, remembering=0)])
+        if entry is None and id in self._returned:
+            # It waited as one more copy than the one that was done.
+            del self._returned[id]
+            self._note(Move(message, source.key, (), copies=0, remembering=0))
+        else:
+            self._ledger.done_elsewhere(source, message)
         self._hub.make_ready(source)
 
     def return_refused(
         self,
         channel: str,
+        key: str,
         entry: Entry,
+        *,
         former: FormerAttempts | None,
         refusals: Sequence[WorkRefusal],
     ) -> None:
         """Requeue work that a session of another shard gave back, with what was attempted there."""
         message = entry.message if former is None else tried(entry.message, former)
         make_work(message, [*refusals_of(message), *_new(refusals, message)])
-        self._requeue(channel, entry, message)
+        self._requeue(channel, key, entry, message=message, how=Lending.GIVEN_BACK)
 
-    def return_lost(self, channel: str, entry: Entry) -> None:
-        """Requeue work of which another shard says nothing any more."""
+    def return_lost(self, channel: str, key: str, entry: Entry) -> None:
+        """Requeue work of which the shard of this session says nothing any more."""
         self._hub.counters.redelivered += 1
-        self._requeue(channel, entry, entry.for_others())
+        message = entry.for_others()
+        self._requeue(channel, key, entry, message=message, how=Lending.TAKEN_BACK)
 
-    def _requeue(self, channel: str, entry: Entry, message: Message) -> None:
+    def _requeue(
+        self, channel: str, key: str, entry: Entry, *, message: Message, how: Lending
+    ) -> None:
         source = self._find(channel)
         if source is None:
             return
+        self._note_return(source, message, key, how)
         source.queue.remove_entries((entry,))
         source.queue.insert(message)
         if message.is_durable:
@@ -158,12 +197,21 @@ class LentWork(Generic[R]):
         self._hub.make_ready(source)
 
     def note_attempts(
-        self, channel: str, id: int, former: FormerAttempts | None, refusals: Sequence[WorkRefusal]
+        self,
+        channel: str,
+        key: str,
+        id: int,
+        *,
+        former: FormerAttempts | None,
+        refusals: Sequence[WorkRefusal],
     ) -> None:
         """Add attempts and refusals to work that waits already, if it does."""
         source, message = self._find(channel), self._waiting(channel, id)
         if source is None or message is None:
             return
+        if id not in self._returned:
+            # The process that lent it has not noted its return.
+            self._note_return(source, message, key, Lending.GIVEN_BACK)
         if former is not None:
             message = joined_in(source, message, former)
         if more := _new(refusals, message):

@@ -73,6 +73,8 @@ class Counts:
         self._excuses.judges("page of metrics")
         page = self._pages[place]
         came = page["holdfast_entries_accepted", ""] + page["holdfast_entries_restored", ""]
+        # Earlier releases borrow nothing.
+        came += page.get(("holdfast_entries_borrowed", ""), 0)
         went = self._sum(place, "holdfast_entries_settled")
         there = page["holdfast_entries_waiting", ""] + page["holdfast_entries_in_flight", ""]
         if came != went + there:

@@ -96,7 +96,10 @@ class FakeKeeper:
 
     def move(self, moves: Sequence[Move]) -> None:
         for each in moves:
-            if self.queues.get(each.source, {}).pop(each.message.id, None) is not None:
+            if (
+                not each.stays
+                and self.queues.get(each.source, {}).pop(each.message.id, None) is not None
+            ):
                 mark = Entry(each.message).mark()
                 for at, receiver in enumerate(each.targets):
                     queue = self.queues.setdefault(receiver, {})

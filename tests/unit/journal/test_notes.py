@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.outcomes import Move
+from holdfast.delivery.messages.outcomes import Lending, Move
 from holdfast.journal import notes
 from holdfast.journal.columns import PublishRow, Row
 
@@ -38,6 +38,31 @@ def test_a_move_is_a_publish_only_if_it_changes_the_number_of_copies(
     assert copies == expected
     entered = [("entered", targets[:count])] if count else []
     assert [(kind, names) for kind, _, _, _, names, _ in rows] == [("moved", ["joe/9"]), *entered]
+
+
+@pytest.mark.parametrize(
+    ("how", "left", "came"),
+    [
+        (Lending.LENT, None, {"kept": 0}),
+        (Lending.GIVEN_BACK, None, None),
+        (Lending.TAKEN_BACK, {"code": "taken_back"}, None),
+    ],
+)
+def test_both_halves_of_a_move_to_another_shard_are_in_one_note(
+    how: Lending, left: object, came: object
+) -> None:
+    lent = message()
+    copies, rows = notes.moved([Move(lent, "work:/jobs/0", ["far/1"], 1, 0, how)], AT)
+    assert copies == []
+    assert rows == [
+        ("moved", [lent.id], None, left, ["work:/jobs/0"], [AT]),
+        ("entered", [lent.id], None, came, ["far/1"], [AT]),
+    ]
+
+
+def test_the_shard_that_has_done_work_tells_of_it_alone() -> None:
+    done = Move(message(), "work:/jobs/0", (), 0, 0, Lending.DONE)
+    assert notes.moved([done], AT) == ([], [])
 
 
 def test_a_note_of_an_older_server_has_the_same_moves() -> None:

@@ -67,6 +67,28 @@ def test_a_life_has_the_wording_of_its_code_and_none_of_an_earlier_one(*, is_car
     assert (life["state"], life["code"], life["wording"]) == ("discarded", "session_ended", None)
 
 
+@pytest.mark.parametrize(("kept", "state"), [(1, "moved"), (0, "lost_with_process")])
+def test_lent_work_is_in_its_queue_again_when_all_who_could_say_so_were_killed(
+    kept: int, state: str
+) -> None:
+    nodes = (published(1, 1).node, "n2")
+    told = [
+        *(start(0)._replace(node=node) for node in nodes),
+        published(1, 1)._replace(kept=kept),
+        event("moved", 2, 1, receiver="work:/a/0"),
+        event("entered", 2, 1, receiver="ann/1", kept=0),
+        handed(3, 1, "ann/1")._replace(node="n2"),
+        *(start(9)._replace(node=node) for node in nodes),
+    ]
+    framed = one_run(told)
+    framed[-2:] = [each._replace(epoch="seed-2") for each in framed[-2:]]
+    found = made_of(framed).life.to_pylist()
+    assert {(row["receiver"], row["state"]) for row in found} == {
+        ("work:/a/0", "moved"),
+        ("ann/1", state),
+    }
+
+
 def test_a_life_with_two_ends_has_the_later_one() -> None:
     told = [published(1, 1), acked(3, 1, "ann/1"), event("expired", 2, 1, receiver="ann/1")]
     [life] = made_of(one_run(told)).life.to_pylist()

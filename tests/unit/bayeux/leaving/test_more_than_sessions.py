@@ -74,7 +74,7 @@ def test_work_that_another_shard_has_and_forgets_is_marked_for_the_next_receiver
     lent = LentWork(server.bayeux.state.hub, work.of, work.dispute)
     [message] = source.queue.new
     source.queue.remove_messages((message,))
-    lent.begin(source, message)
+    lent.begin(source, message, "far/1")
     server = server.succeeded(is_strict=False)
     at(worker, server)
     worker.subscribe("/jobs")
