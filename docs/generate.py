@@ -49,7 +49,8 @@ MEANINGS = {
     ErrorReply.DELIVERY_INVALID: "`ext.delivery` has an unknown or unsupported option or verdict, "
     "or one with a wrong value; the error names it",
     ErrorReply.NOT_SUPPORTED: "The channel, or a key of `ext`, belongs to a feature that "
-    "this server does not have, or not with several workers; the error names it",
+    "this server does not have, or not with several workers, or there is no such meta channel; the "
+    "error names it",
     ErrorReply.ADVICE_INVALID: "`advice` is not an object",
     ErrorReply.EXT_INVALID: "`ext` is not an object, or one of its keys, such as `ack`, cannot "
     "be read; the error names it",
@@ -80,9 +81,9 @@ MEANINGS = {
     "a connect advises a handshake, and so does the reply to a [new client](sessions.md#identity) "
     "whose socket opened too late",
     ErrorReply.HANDSHAKE_DENIED: "The [login](login.md) failed, or the security policy or an "
-    "extension denied the handshake",
-    ErrorReply.CHANNEL_CREATE_DENIED: "The publish may not create the channel, or the meta "
-    "channel is unknown",
+    "extension denied the handshake; with `no_login`, the server has no login, and the token is no "
+    "operator's",
+    ErrorReply.CHANNEL_CREATE_DENIED: "The publish may not create the channel",
     ErrorReply.PUBLISH_DENIED: "A rule, the policy or an authorizer denied the publish",
     ErrorReply.CREATE_DENIED: "The subscription may not create the channel, or it names a pattern "
     "or an unknown channel below `/meta`",

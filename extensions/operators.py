@@ -26,6 +26,8 @@ from holdfast.delivery.basics.notices import WRONG_TOKEN
 
 SERVICE = "/service/admin"
 
+# There is no login, so a token can only be an operator's.
+NO_LOGIN = "no_login"
 _MAX_VALUE = 4096
 
 
@@ -112,7 +114,7 @@ class Operators(ServerExtension):
             # Only clients with wrong tokens get here. They never lock out valid ones.
             advice = reconnect_advice(self._server.options, "handshake", wait_s)
             raise Refused(ErrorReply.SERVER_BUSY, advice=advice)
-        raise Refused(ErrorReply.HANDSHAKE_DENIED)
+        raise Refused(ErrorReply.HANDSHAKE_DENIED, NO_LOGIN)
 
     def _serve(self, call: ServiceCall) -> None:
         session = call.session

@@ -10,7 +10,6 @@ from holdfast.bayeux.meta.disconnect import disconnect
 from holdfast.bayeux.meta.handshake import Handshake, check_capacity
 from holdfast.bayeux.meta.validation import skeleton, validate
 from holdfast.bayeux.replies.pending import begin_pending, finish
-from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange, Pipe, Session, TurnOver
 from holdfast.bayeux.state.unstored_replies import unstored_replies
@@ -427,7 +426,7 @@ def _carry_out_meta(
         case "/meta/disconnect":
             return disconnect(bayeux.life, exchange, session=session, message=message, reply=reply)
         case _:
-            raise Refused(ErrorReply.CHANNEL_CREATE_DENIED, BY_POLICY)
+            raise Refused(ErrorReply.NOT_SUPPORTED, message["channel"])
 
 
 def _congested(bayeux: Bayeux) -> Refused:

@@ -5,6 +5,7 @@ import getpass
 import os
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from holdfast.cli.failures import EXITS, Exit, RemoteFailed
 from holdfast.cli.options import AsJson
 from holdfast.cli.output import complain, note
 from holdfast.cli.remote import DEFAULT_URL, Server, address
+from holdfast.cli.token_times import expired
 from holdfast.cli.unreachable import (
     does_not_trust,
     is_nobody_there,
@@ -55,10 +57,17 @@ _MISTAKES = {
     "channel_invalid": "write a channel such as /orders/7",
     "subscription_invalid": "write a channel such as /orders/7, or a pattern such as /orders/**",
 }
+# The argument of an error, and advice on it.
+_NO_LOGIN = "no_login"
+_WITHOUT_LOGIN = (
+    "this server has no login, and knows only operators' tokens: leave the token out, or configure "
+    "a login"
+)
 _NO_META = (
     "clients can neither publish nor subscribe to meta channels, which control sessions; choose a "
     "channel such as /orders/7"
 )
+_DENIED = "handshake_denied"
 _LOG_IN = "log in with --token-file or --user, or ask for the right to do this"
 
 
@@ -105,6 +114,13 @@ class ClientLogin:
             **options,
         )
 
+    def _expired(self, error: ReplyError) -> str | None:
+        """Return that the token has ended, if the server refused the login for that."""
+        if self.token_file is None or error.text != _DENIED:
+            return None
+        why = expired(self.token_file, time.time())
+        return None if why is None else f"{error}: {why}"
+
     def run(self, conversation: Callable[[], Awaitable[None]]) -> bool:
         """Run a conversation; return False if it was interrupted. A failure ends the program."""
         try:
@@ -117,7 +133,7 @@ class ClientLogin:
         except ReplyError as error:
             is_mistake = error.text in _MISTAKES
             exit = Exit.USAGE if is_mistake else EXITS.get(error.code, Exit.FAILED)
-            text = refusal(error)
+            text = self._expired(error) or refusal(error)
         except SessionEnded as error:
             exit = Exit.FAILED
             text = (
@@ -133,6 +149,8 @@ class ClientLogin:
 def refusal(error: ReplyError) -> str:
     """Return why the server refused a message, and what to do about it."""
     advice = _MISTAKES.get(error.text) or _ADVICE.get(error.text)
+    if _NO_LOGIN in error.arguments:
+        advice = _WITHOUT_LOGIN
     if advice is None and error.code in (401, 403):
         advice = _LOG_IN
     return f"{error}: {advice}" if advice else str(error)

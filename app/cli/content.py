@@ -15,6 +15,8 @@ import typer
 # The data that xmlBlaster's demo client publishes.
 _USUAL = "Hi-${counter}-${timestamp}"
 _CHUNK = 64 * 1024
+# How a text begins that was probably meant as JSON.
+_BEGINS = ("{", "[", '"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,11 @@ def filled(text: str, counter: int) -> str:
         .replace("${timestamp}", str(now_ns))
         .replace("${date}", date.isoformat(timespec="milliseconds"))
     )
+
+
+def is_broken(text: str) -> bool:
+    """Return whether a text begins as JSON does, and is none."""
+    return text.lstrip()[:1] in _BEGINS and parsed(text) is text
 
 
 def parsed(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds

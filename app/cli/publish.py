@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.clients import AsClient, Session, refusal
-from holdfast.cli.content import Content, Contents, filled, parsed
+from holdfast.cli.content import Content, Contents, filled, is_broken, parsed
 from holdfast.cli.failures import Exit
 from holdfast.cli.output import complain, is_terminal, note, print_json, progress, speed
 from holdfast.cli.program import InSections, Program
@@ -24,6 +24,8 @@ program = Program()
 _WINDOW = 500
 # Refusals that are reported one by one.
 _MOST_REPORTED = 10
+# How much of a text is shown that is no JSON.
+_LONGEST_SHOWN = 60
 # How long replies may take after an interruption.
 _GRACE_S = 5.0
 
@@ -107,7 +109,10 @@ class Publishing:
             options = {**self.options}
             if options["key"] is not None:
                 options["key"] = filled(options["key"], counter)
-            channel, data = filled(self.channel, counter), parsed(filled(text, counter))
+            text = filled(text, counter)
+            if counter == 1 and is_broken(text):
+                complain(f"this is no JSON, so it is sent as a text: {text[:_LONGEST_SHOWN]}")
+            channel, data = filled(self.channel, counter), parsed(text)
             publish = asyncio.create_task(client.publish(channel, data, **options))
             self.waiting.append((counter, publish))
             await self._hear(_WINDOW)

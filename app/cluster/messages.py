@@ -103,6 +103,8 @@ def _extra(message: Message) -> dict[str, Any]:
     if message.life_ms is not None:
         extra["life"] = message.life_ms
         extra["expires"] = message.expires_ms
+    if message.linger_s is not None:
+        extra["lazy"] = message.linger_s
     if message.properties is not None:
         extra["properties"] = message.properties
     if message.addressed:
@@ -128,6 +130,7 @@ def message_of(entry: Entry) -> Message:
         )
         message.priority = min(int(extra.get("priority", ORDINARY_PRIORITY)), _MOST_PRIORITY)
         message.life_ms, message.expires_ms = extra.get("life"), extra.get("expires", 0)
+        message.linger_s = extra.get("lazy")
         message.properties = extra.get("properties")
         message.addressed = tuple(extra.get("addressed", ()))
         if "spared" in extra:

@@ -29,6 +29,8 @@ from holdfast.web.websocket import WebSocketFrontEnd, is_upgrade
 
 # Which shard has which buckets, if there is one.
 ONE_SHARD = b'{"v":1,"ranges":[[0,999,0]]}'
+# For people who open the path of clients in a browser.
+_NO_PAGE = "no page but where clients connect by POST or WebSocket"
 # They are answered even while this process must not speak to clients.
 _TELLING = PROBES | {"/metrics"}
 # Returns why the server is not ready, or None, and what an operator should know although it is.
@@ -100,8 +102,11 @@ def _bayeux_handler(
         if is_upgrade(request):
             if "websocket" in endpoint.options.transports:
                 return await websockets.serve(request)
-        elif request.method == "GET" and "message" in request.query:
-            return await callback_poll(request, endpoint)
+        elif request.method == "GET":
+            if "message" in request.query:
+                return await callback_poll(request, endpoint)
+            no_page = RequestRefused(ErrorReply.TRANSPORT_UNKNOWN, _NO_PAGE)
+            return refusal(request, no_page, endpoint)
         return refusal(request, RequestRefused(ErrorReply.TRANSPORT_UNKNOWN), endpoint)
 
     return bayeux

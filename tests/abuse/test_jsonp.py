@@ -271,7 +271,8 @@ def test_several_messages_are_one_batch_and_never_break_out_of_it(target: Target
 
 def test_a_get_without_messages_is_no_transport(target: Target) -> None:
     answer = load(target, "jsonp=f")
-    assert (answer.status, answer.error()) == (400, "400::transport_unknown")
+    error = "400:no page but where clients connect by POST or WebSocket:transport_unknown"
+    assert (answer.status, answer.error()) == (400, error)
 
 
 @pytest.mark.parametrize("credentials", [{"token": "x.y.z"}, {"user": "ada", "password": "x"}, 7])

@@ -14,6 +14,7 @@ from holdfast.cli.clients import refusal
 from holdfast.client import Client, PublishReply, ReplyError, SessionEnded
 from tests.cli.conftest import Run, kept, lines
 from tests.serving import Server
+from tests.unit.login.signing import token
 
 
 def test_publish_prints_the_id_of_each_message(run: Run) -> None:
@@ -42,6 +43,16 @@ def test_data_that_is_valid_json_is_sent_as_json(run: Run, given: str, published
     channel = f"/kept/forms/{abs(hash(given))}"
     run("publish", channel, given)
     assert kept(run, channel) == [published]
+
+
+@pytest.mark.parametrize(("given", "is_said"), [("{text: hello}", True), ("hello", False)])
+def test_data_that_was_probably_meant_as_json_is_sent_as_a_text_with_a_warning(
+    run: Run, given: str, is_said: bool
+) -> None:
+    done = run("publish", f"/kept/meant/{is_said}", given)
+    assert done.exit_code == 0
+    assert (f"no JSON, so it is sent as a text: {given}" in done.stderr) == is_said
+    assert kept(run, f"/kept/meant/{is_said}") == [given]
 
 
 def test_each_line_of_standard_input_is_a_message(run: Run) -> None:
@@ -141,6 +152,7 @@ def test_options_that_make_no_sense_are_usage_errors(
     ("error", "advice"),
     [
         ("403::handshake_denied", "the user, the password or the token is missing or wrong"),
+        ("403:no_login:handshake_denied", "this server has no login"),
         ("403:denied_by_security_policy:session_name_denied", "a --session begins with the name"),
         ("403:denied_by_rights:publish_denied", "log in with --token-file or --user"),
         ("503:communication.noConnection:store_unavailable", "try again later"),
@@ -150,6 +162,15 @@ def test_options_that_make_no_sense_are_usage_errors(
 def test_a_refusal_says_what_to_do(error: str, advice: str) -> None:
     text = refusal(ReplyError({"channel": "/meta/handshake", "error": error}))
     assert text.startswith(f"/meta/handshake: {error}: {advice}")
+
+
+def test_a_token_that_has_ended_is_named(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    for lifetime_s, is_said in ((-3600, True), (3600, False)):
+        file.write_text(token(exp=int(time.time()) + lifetime_s))
+        done = run("publish", "/a", "1", "--token-file", file)
+        assert done.exit_code == 4
+        assert (f"the token in {file} ended at " in done.stderr) == is_said
 
 
 @pytest.mark.parametrize("rate", [1000, 1_000_000])

@@ -92,7 +92,7 @@ bob ends the session
 
 # A handshake with a wrong operators' token is refused
 mallory -> /meta/handshake {"ext": {"authentication": {"token": "open sesame"}}}
-mallory <- /meta/handshake error "403::handshake_denied" {"advice": {"reconnect": "none", ...}}
+mallory <- /meta/handshake error "403:no_login:handshake_denied" {"advice": {"reconnect": "none", ...}}
 
 # A token that only a policy accepts gives no rights of operators
 ! extension = ["tests.conversations.policies:doorkeeper"]

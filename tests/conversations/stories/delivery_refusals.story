@@ -313,7 +313,7 @@ alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
 alice -> /service/admin {"data": {"cmd": "client/joe/?sessions"}}
 alice <- /service/admin error "403:denied_by_security_policy:publish_denied"
 mallory -> /meta/handshake {"ext": {"authentication": {"token": "the-operators-of-other-stories-here"}}}
-mallory <- /meta/handshake error "403::handshake_denied" {"advice": {"reconnect": "none", ...}}
+mallory <- /meta/handshake error "403:no_login:handshake_denied" {"advice": {"reconnect": "none", ...}}
 olga operates
 olga -> /sys/deadMessage {"data": "forged"}
 olga <- /sys/deadMessage error "403:denied_by_security_policy:publish_denied"

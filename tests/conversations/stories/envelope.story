@@ -27,9 +27,9 @@ alice <- /meta/disconnect ok
 # A plain GET is answered with 400
 pins: 1
 alice -> GET /cometd
-alice <- 400 {"successful": false, "error": "400::transport_unknown"}
+alice <- 400 {"successful": false, "error": "400:no page but where clients connect by POST or WebSocket:transport_unknown"}
 alice -> GET /cometd/handshake
-alice <- 400 {"successful": false, "error": "400::transport_unknown"}
+alice <- 400 {"successful": false, "error": "400:no page but where clients connect by POST or WebSocket:transport_unknown"}
 
 # HTTP methods that no transport uses are answered with 400
 alice -> PUT /cometd

@@ -200,9 +200,9 @@ alice <- /publish/unknown error "402::session_unknown"
 # Unknown meta channels are refused
 alice handshakes
 alice -> /meta/invented {"data": 1}
-alice <- /meta/invented error "403:denied_by_security_policy:channel_create_denied"
+alice <- /meta/invented error "400:/meta/invented:not_supported"
 alice -> /meta/connect/deeper {"data": 1}
-alice <- /meta/connect/deeper error "403:denied_by_security_policy:channel_create_denied"
+alice <- /meta/connect/deeper error "400:/meta/connect/deeper:not_supported"
 
 # Messages on service channels are not delivered to clients
 alice handshakes

@@ -291,7 +291,7 @@ bob subscribes to /everything
 bob connects
 bob publishes 1 to /service/secret
 bob -> /meta/invented {"data": 2}
-bob <- /meta/invented error "403:denied_by_security_policy:channel_create_denied"
+bob <- /meta/invented error "400:/meta/invented:not_supported"
 bob publishes 3 to /seen/by/alice
 on long-polling, callback-polling:
     alice -> /meta/connect

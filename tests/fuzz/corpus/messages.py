@@ -139,12 +139,12 @@ FIELDS = [
     Finding(
         "a meta channel that there is not",
         text("/meta/nothing", data=1),
-        "403:denied_by_security_policy:channel_create_denied",
+        "400:/meta/nothing:not_supported",
     ),
     Finding(
         "a meta channel, spelt with a slash behind it",
         text("/meta/connect/", **CONNECT),
-        "403:denied_by_security_policy:channel_create_denied",
+        "400:/meta/connect/:not_supported",
     ),
     Finding(
         "the system's own channel",

@@ -266,12 +266,14 @@ HANDSHAKES = [
         _NO_NAME,
     ),
     Finding(
-        "a wrong token", _hello(ext={"authentication": {"token": "wrong"}}), "403::handshake_denied"
+        "a wrong token",
+        _hello(ext={"authentication": {"token": "wrong"}}),
+        "403:no_login:handshake_denied",
     ),
     Finding(
         "a token that is an object",
         _hello(ext={"authentication": {"token": {}}}),
-        "403::handshake_denied",
+        "403:no_login:handshake_denied",
     ),
     Finding(
         "a handshake in a batch",

@@ -32,7 +32,9 @@ def test_a_message_is_framed_once() -> None:
 def test_the_size_of_a_message_is_that_of_its_entry(properties: dict[str, str] | None) -> None:
     crossing = message(1, is_stored=True)
     crossing.properties = properties
+    crossing.linger_s = None if properties is None else 2.5
     size = size_of(crossing)
     [entry] = framed([crossing])
     assert size == entry.size
     assert message_of(entry).properties == properties
+    assert message_of(entry).linger_s == crossing.linger_s

@@ -21,7 +21,7 @@ from tests.unit.extensions.operating import MOST_GUESSES, ROLES, command, server
 def test_a_wrong_token_is_refused(token: Any, caplog: pytest.LogCaptureFixture) -> None:
     server = server_of()
     reply = server.guest().handshake(ext={"authentication": {"token": token}}).reply
-    assert reply["error"] == "403::handshake_denied"
+    assert reply["error"] == "403:no_login:handshake_denied"
     assert reply["advice"]["reconnect"] == "none"
     assert len(server.bayeux.state.sessions) == 0
     assert caplog.messages == ["a wrong token came from this machine to a handshake"]
@@ -71,7 +71,7 @@ def test_an_unknown_token_is_refused_if_the_policy_decides_on_channels_alone() -
     server = server_of()
     server.bayeux.state.rights.policy = Rooms()
     guessed = server.guest().handshake(ext={"authentication": {"token": "a ticket"}})
-    assert guessed.reply["error"] == "403::handshake_denied"
+    assert guessed.reply["error"] == "403:no_login:handshake_denied"
 
 
 def test_wrong_tokens_beyond_a_limit_must_wait_while_a_right_one_is_accepted(
@@ -83,7 +83,7 @@ def test_wrong_tokens_beyond_a_limit_must_wait_while_a_right_one_is_accepted(
         for n in range(30)
     ]
     errors = [reply["error"] for reply in replies]
-    assert errors == ["403::handshake_denied"] * MOST_GUESSES + ["503::server_busy"] * 20
+    assert errors == ["403:no_login:handshake_denied"] * MOST_GUESSES + ["503::server_busy"] * 20
     advice = replies[-1]["advice"]
     assert (advice["reconnect"], advice["interval"]) == ("handshake", 4000)
     assert signed_in(server).session.identity.role == OPERATOR
