@@ -39,6 +39,14 @@ def _value(given: object) -> object:
     return given.value if isinstance(given, Enum) else given
 
 
+class GroupedBy(Enum):
+    """What the dead letters of a group have in common."""
+
+    CAUSE = "cause"
+    CODE = "code"
+    PATTERN = "pattern"
+
+
 Channel = Annotated[str, Field(max_length=1024, pattern=VISIBLE)]
 Code = Annotated[str, Field(pattern=r"^[A-Za-z.]{1,128}$")]
 Fingerprint = Annotated[str, Field(pattern=r"^[A-Za-z0-9_\-]{1,64}$")]

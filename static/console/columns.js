@@ -46,7 +46,7 @@ const FORMS = new Map(Object.entries({
 const NUMBERS = new Set(["count", "number", "bytes", "ms", "share"]);
 
 /** A table with this title. */
-export const defined = (title, columns, rows) => sheet(title, seen(columns).map(shown), rows, "None.");
+export const defined = (title, columns, rows, order) => sheet(title, seen(columns).map(shown), rows, "None.", order);
 
 /** What the columns mean, for whoever asks. */
 export const meanings = (columns) => h("details", {class: "meanings"}, h("summary", {}, "What the columns mean"),
@@ -64,4 +64,4 @@ export const shown = ({name, form}) => [headed(name), (row) => {
     const text = value === null ? NOTHING : (FORMS.get(form) ?? String)(value);
     const id = row[name + OF_TIME];
     return id ? h("a", {href: at("messages", id)}, text) : text;
-}, NUMBERS.has(form) ? "number" : ""];
+}, NUMBERS.has(form) ? "number" : "", name];

@@ -60,17 +60,31 @@ function orders(columns, order) {
         h("option", {value: sort, selected: sort === (order.sort ?? "")}, text))));
 }
 
-/** By what a list at `place`, with what is `chosen` there, is sorted; and the address where it is sorted otherwise. */
-export const order = (place, chosen) => ({sort: chosen.sort, by: (sort) => at(...place, {...chosen, sort})});
+/**
+ * By what a list at `place`, with what is `chosen` there, is sorted; and the address where it is sorted otherwise. A
+ * page of several lists has a `name` for each.
+ */
+export const order = (place, chosen, name = "sort") =>
+    ({sort: chosen[name], by: (sort) => at(...place, {...chosen, [name]: sort})});
 
-/** A table below its title. */
-export function sheet(title, columns, items, nothing) {
-    const {element, show} = table(title, columns);
-    show(items);
-    return section(title, items.length ? element : h("p", {class: "faint empty"}, nothing));
+/** Sorts items of which no more are at the server. What has no value comes last. */
+export function inOrderOf(items, {sort}) {
+    const field = sort?.replace(/^-/u, "");
+    const way = sort?.startsWith("-") ? -1 : 1;
+    const isKnown = (item) => (item[field] ?? null) !== null;
+    const compare = (one, other) => way * (one[field] < other[field] ? -1 : Number(one[field] > other[field]));
+    return sort ? [...items.filter(isKnown).toSorted(compare), ...items.filter((item) => !isKnown(item))] : items;
 }
 
-export const section = (title, content) => h("section", {}, h("h2", {}, title),
+/** A table below its title; with an `order`, its columns that have a field sort it. */
+export function sheet(title, columns, items, nothing, order) {
+    const {element, show} = table(title, columns, order);
+    show(order ? inOrderOf(items, order) : items);
+    return items.length ? section(title, element, order && orders(columns, order))
+        : section(title, h("p", {class: "faint empty"}, nothing));
+}
+
+export const section = (title, content, above) => h("section", {}, h("h2", {}, title), above,
     h("div", {class: "card sheet", tabindex: 0, role: "region", "aria-label": title}, content));
 
 /** Draws what `look` returns, and refreshes it while the page is visible, sooner if `look` asks. */

@@ -3,24 +3,28 @@ import {badge, h} from "../dom.js";
 import {path} from "./address.js";
 import {count, time} from "./format.js";
 import {difference} from "./letter.js";
-import {actions, card, facts, json, link, live, messageLink, mono, parts, when} from "./parts.js";
+import {actions, card, facts, json, inOrderOf, link, live, messageLink, mono, order, parts, when} from "./parts.js";
 import {skipped} from "./letters.js";
 
 const MOODS = new Map([["done", "good"], ["stopped", "bad"], ["failed", "bad"], ["cancelled", "warn"]]);
 const LOOK_MS = 1000;
 
-export const show = (app, [id]) => (id === undefined ? list(app) : one(app, id));
+export const show = (app, [id], chosen) => (id === undefined ? list(app, order(["replays"], chosen)) : one(app, id));
 
-async function list(app) {
+async function list(app, order) {
+    const ask = async () => {
+        const found = await app.api.get("replays");
+        return {...found, items: inOrderOf(found.items, order)};
+    };
     const found = await parts(app, "Replays, latest first", [
-        ["Began", ({id, started}) => link(when(started), "replays", id)],
-        ["State", ({state}) => badge(state, MOODS.get(state))],
-        ["Who", ({who}) => who],
-        ["Letters", ({total}) => count(total), "number"],
-        ["Sent", ({sent}) => count(sent), "number"],
-        ["Acknowledged", ({acked}) => count(acked), "number"],
-        ["Died again", ({died_again}) => count(died_again), "number"],
-    ], () => app.api.get("replays"), "No replays yet.");
+        ["Began", ({id, started}) => link(when(started), "replays", id), "", "started"],
+        ["State", ({state}) => badge(state, MOODS.get(state)), "", "state"],
+        ["Who", ({who}) => who, "", "who"],
+        ["Letters", ({total}) => count(total), "number", "total"],
+        ["Sent", ({sent}) => count(sent), "number", "sent"],
+        ["Acknowledged", ({acked}) => count(acked), "number", "acked"],
+        ["Died again", ({died_again}) => count(died_again), "number", "died_again"],
+    ], ask, "No replays yet.", order);
     return [h("h1", {}, "Replays"), found];
 }
 

@@ -2,7 +2,7 @@
 import {h} from "../dom.js";
 import {defined, meanings, took} from "./columns.js";
 import {count, time} from "./format.js";
-import {card, mono, section, when} from "./parts.js";
+import {card, mono, order, section, when} from "./parts.js";
 
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
@@ -15,7 +15,7 @@ const hours = new Intl.DateTimeFormat(undefined, {hour: "2-digit", hourCycle: "h
 // Their order on the page.
 const NAMES = ["audit", "funnel", "latency", "trend", "lag", "poison", "holdback-advice", "causes", "dead", "refused-publishes"];
 
-export async function show(app) {
+export async function show(app, rest, chosen) {
     const {items} = await app.api.get("pipeline");
     const found = items.toSorted((one, other) => NAMES.indexOf(one.result) - NAMES.indexOf(other.result));
     const head = h("h1", {}, "Results of the pipeline");
@@ -25,13 +25,13 @@ export async function show(app) {
     }
     // The reports are computed together.
     const report = found.find(({since}) => since !== null);
-    return [head, report && h("p", {class: "faint"}, computed(report)), ...found.map(drawn)];
+    return [head, report && h("p", {class: "faint"}, computed(report)), ...found.map((each) => drawn(each, order(["results"], chosen, each.result)))];
 }
 
 /** The table of a result, and what its columns mean: both as the pipeline defines them. */
-function drawn(result) {
+function drawn(result, order) {
     const {title, columns, rows, since} = result;
-    const table = rows.length && result.result === "latency" ? section(title, heat(rows)) : defined(title, columns, rows);
+    const table = rows.length && result.result === "latency" ? section(title, heat(rows)) : defined(title, columns, rows, order);
     return h("div", {}, table, since === null && h("p", {class: "faint small"}, computed(result)),
         rows.length > 0 && meanings(columns));
 }

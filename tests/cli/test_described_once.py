@@ -11,7 +11,7 @@ from holdfast.store.replays.parameters import ReplayOptions
 from holdfast.web.admin.resources import ROUTES
 from holdfast.web.admin.session_filter import SessionFilter
 
-PAGE = {"cursor", "limit"}
+PAGE = {"cursor", "limit", "sort"}
 
 
 def parameters(path: str) -> set[str]:

@@ -17,8 +17,8 @@ from holdfast.store.letters import lines as letter_lines
 from holdfast.store.letters import search as letter_search
 from holdfast.store.letters.administration import Import, Refusal
 from holdfast.store.letters.filter import LetterFilter
-from holdfast.store.letters.grouping import GroupedBy
 from holdfast.store.letters.lines import LineUnfit
+from holdfast.store.operator_input import GroupedBy
 from holdfast.store.scripts import ScriptCall
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import (

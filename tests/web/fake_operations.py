@@ -15,7 +15,7 @@ from holdfast.store.audit import AuditEntry
 from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
 from holdfast.store.letters.administration import Import, Refusal
 from holdfast.store.letters.filter import LetterFilter
-from holdfast.store.letters.grouping import GroupedBy
+from holdfast.store.operator_input import GroupedBy
 from holdfast.store.remarks import Remark
 from holdfast.store.replays.job_records import JobState
 from holdfast.store.replays.parameters import ReplayOptions
@@ -291,7 +291,7 @@ class FakeOperations:
         self.changes.append(AuditEntry(number, NOW_MS, who, action, target, "ok", detail))
 
     async def sessions(
-        self, filter: SessionFilter, cursor: str | None, limit: int
+        self, filter: SessionFilter, cursor: str | None, limit: int, *, sort: str = ""
     ) -> Page[SessionSummary]:
         self._fail()
         found = self._meant(filter)
@@ -362,7 +362,9 @@ class FakeOperations:
         self.by_key[key] = replace(session, waiting=0, in_flight=0, bytes=0)
         return ClearedQueue(session.waiting + session.in_flight)
 
-    async def subjects(self, cursor: str | None, limit: int) -> Page[SubjectQueue]:
+    async def subjects(
+        self, cursor: str | None, limit: int, *, sort: str = ""
+    ) -> Page[SubjectQueue]:
         self._fail()
         waiting = SubjectQueue("joe", 2, 300, NOW_MS - 60_000)
         return Page([] if self.is_cleared else [waiting], None)
@@ -378,7 +380,9 @@ class FakeOperations:
         self._changed(who, "subject.clear", subject)
         return ClearedQueue(cleared)
 
-    async def work_queues(self, cursor: str | None, limit: int) -> Page[WorkQueue]:
+    async def work_queues(
+        self, cursor: str | None, limit: int, *, sort: str = ""
+    ) -> Page[WorkQueue]:
         self._fail()
         return Page([WorkQueue("/jobs", 2, 300, NOW_MS - 60_000, 1)], None)
 
@@ -395,7 +399,9 @@ class FakeOperations:
         self._changed(who, "work.clear", channel)
         return ClearedQueue(2)
 
-    async def delayed(self, cursor: str | None, limit: int) -> Page[DelayedMessage]:
+    async def delayed(
+        self, cursor: str | None, limit: int, *, sort: str = ""
+    ) -> Page[DelayedMessage]:
         self._fail()
         waiting = DelayedMessage(
             id=f"holdfast-{NOW_MS * 1_000_000}",
@@ -418,7 +424,9 @@ class FakeOperations:
         self.is_cancelled = True
         self._changed(who, "delayed.cancel", id)
 
-    async def topics(self, prefix: str, cursor: str | None, limit: int) -> Page[Topic]:
+    async def topics(
+        self, prefix: str, cursor: str | None, limit: int, *, sort: str = ""
+    ) -> Page[Topic]:
         self._fail()
         fit = [each for each in self.known if each.channel.startswith(prefix)]
         return _page(fit, cursor, limit)
@@ -477,7 +485,9 @@ class FakeOperations:
             journal=True,
         )
 
-    async def channels(self, prefix: str, cursor: str | None, limit: int) -> Page[ChannelSummary]:
+    async def channels(
+        self, prefix: str, cursor: str | None, limit: int, *, sort: str = ""
+    ) -> Page[ChannelSummary]:
         self._fail()
         known = [ChannelSummary(name, 2, 1.5, name in self.held) for name in ("/news", "/orders")]
         return _page([each for each in known if each.name.startswith(prefix)], cursor, limit)
@@ -543,7 +553,7 @@ class FakeOperations:
         ]
 
     async def letters(
-        self, filter: LetterFilter, cursor: str | None, limit: int
+        self, filter: LetterFilter, cursor: str | None, limit: int, *, sort: str = ""
     ) -> Page[LetterSummary]:
         names = LetterSummary.__dataclass_fields__
         found = [

@@ -174,7 +174,7 @@ async def test_every_path_of_the_administration_needs_a_token(admin: Admin, path
         "/sessions?state=ASLEEP",
         "/sessions?held=perhaps",
         "/sessions?cursor=%00",
-        "/sessions?cursor=" + "x" * 257,
+        "/sessions?cursor=" + "x" * 4097,
         "/sessions?prefix=%0d%0aSet-Cookie:x",
         "/sessions?unknown=1",
         "/sessions/joe/1?subject=ann",

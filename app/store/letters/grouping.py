@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 from holdfast.delivery.letters.dead import DeadLetter, pattern_of
 from holdfast.store import records, scripts
 from holdfast.store.keys import RedisKeys
+from holdfast.store.operator_input import GroupedBy
 from holdfast.store.reader import Reader, evaluation
 
 # How many causes one request looks at, the largest first, and how many at once.
@@ -16,14 +16,6 @@ _AT_ONCE = 200
 # How many of the latest letters of a cause are looked at for their receivers, if it is the largest.
 _SAMPLES = 100
 _ANY_CHANNEL = "/**"
-
-
-class GroupedBy(Enum):
-    """What the letters of a group have in common."""
-
-    CAUSE = "cause"
-    CODE = "code"
-    PATTERN = "pattern"
 
 
 @dataclass(slots=True)

@@ -9,7 +9,8 @@ from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.store import records, scripts
 from holdfast.store.keys import RedisKeys
 from holdfast.store.letters.filter import LetterFilter, letter_id
-from holdfast.store.letters.grouping import GroupedBy, Kind, LetterKinds
+from holdfast.store.letters.grouping import Kind, LetterKinds
+from holdfast.store.operator_input import GroupedBy
 from holdfast.store.reader import Reader
 
 # How many letters one step examines, and how many steps one query takes. Whole letters may be

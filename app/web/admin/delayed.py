@@ -1,5 +1,6 @@
 """The resource of delayed messages, and cancelling them."""
 
+import re
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any
@@ -11,13 +12,15 @@ from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.shared_queues.delayed_publish import publish_in
 from holdfast.delivery.shared_queues.delays import Delayed, delays_of
 from holdfast.store.operator_input import Count, Ms
-from holdfast.web.admin.changes import RunningServer
+from holdfast.web.admin.changes import RunningServer, check_cursor
 from holdfast.web.admin.faults import UNKNOWN, RequestFailed
-from holdfast.web.admin.fields import FrameCursor, Limit, MessageId
+from holdfast.web.admin.fields import Cursor, Limit, MessageId, Sort
 from holdfast.web.admin.route import route
+from holdfast.web.admin.sorting import sorted_page, sorting_of, stretches_of
 from holdfast.web.admin.views import Page, view_of
 
 _PATH = "/delayed"
+_CURSOR = re.compile(r"[0-9]{1,19}-[0-9]{1,19}")
 # Larger data is not shown.
 _LARGEST = 64 * 1024
 
@@ -38,6 +41,18 @@ class DelayedMessage:
     is_cut: Annotated[bool, Field(description="`data` is beyond 64 KiB and left out.")]
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What the list is sorted by, without the data."""
+
+    id: str
+    due: int
+    channel: str
+    sender: str
+    bytes: int
+    delayed: Delayed
+
+
 class DelayedResource:
     """Answers requests about delayed messages; cancelling is audited."""
 
@@ -48,8 +63,15 @@ class DelayedResource:
         self._delays = delays_of(state.waiting_places)
 
     @route("GET", _PATH)
-    async def delayed(self, cursor: FrameCursor = None, limit: Limit = 100) -> Page[DelayedMessage]:
-        """List messages that wait until they are due, those that are due first at the top."""
+    async def delayed(
+        self, cursor: Cursor = None, limit: Limit = 100, *, sort: Sort = ""
+    ) -> Page[DelayedMessage]:
+        """List messages that wait until they are due: those due first, or sorted by a field."""
+        if sort:
+            every, sorting = stretches_of(self._delays.waiting()), sorting_of(sort, "id")
+            page = await sorted_page(every, self._row, sorting, cursor, limit)
+            return Page([self._view(each.delayed) for each in page.items], page.cursor)
+        check_cursor(_CURSOR, cursor)
         due_ms, _, id = (cursor or "0-0").partition("-")
         last = int(due_ms), int(id)
         rest = (each for each in self._delays.waiting() if each[:2] > last)
@@ -67,6 +89,10 @@ class DelayedResource:
             if found is None:
                 raise RequestFailed(UNKNOWN, f"{id} is not a message that waits until it is due")
             detail["channel"] = found.message.channel
+
+    def _row(self, delayed: Delayed) -> _Row:
+        message, id = delayed.message, self._node.id_of(delayed.id)
+        return _Row(id, delayed.due_ms, message.channel, message.sender, len(message.wire), delayed)
 
     def _view(self, delayed: Delayed) -> DelayedMessage:
         message = delayed.message

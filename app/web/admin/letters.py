@@ -9,8 +9,7 @@ from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.administration import Import, Letters
 from holdfast.store.letters.filter import ALL_LETTERS, LetterFilter
-from holdfast.store.letters.grouping import GroupedBy
-from holdfast.store.operator_input import Fingerprint, LetterId
+from holdfast.store.operator_input import Fingerprint, GroupedBy, LetterId
 from holdfast.store.remarks import Remark
 from holdfast.store.replays.control import JobNotRunning, Replays
 from holdfast.store.replays.parameters import USUAL_OPTIONS, ReplayOptions

@@ -182,7 +182,12 @@ RULES: Final[Mapping[str, Rule | Same | Exported | Divided]] = {
     "trace": Parts(sums.trace),
     "table_steps": One(0),
     "delayed": Paged(
-        Order(place=lambda item: (item["due"], _number_of(item["id"])), read=_pair, write=_text)
+        Order(
+            place=lambda item: (item["due"], _number_of(item["id"])),
+            read=_pair,
+            write=_text,
+            name="id",
+        )
     ),
     "cancel_delayed": Holder(),
     # Dead letters. Shards give them ids that no other gives.

@@ -132,7 +132,7 @@ def test_a_list_is_sorted_by_the_column_that_was_chosen(page: Page, world: World
     assert keys() == asked("key")
 
 
-@pytest.mark.parametrize("address", ["channels", "subjects", "work", "dead/letters"])
+@pytest.mark.parametrize("address", ["channels", "subjects", "work", "dead/letters", "replays"])
 def test_every_column_of_a_list_sorts_it(page: Page, address: str) -> None:
     look_at(page, f"#/{address}")
     heads = page.locator("thead th:has(a)")

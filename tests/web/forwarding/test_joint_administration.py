@@ -88,7 +88,8 @@ async def test_the_lists_of_all_shards_are_sorted_by_a_field(both: Workers, ada:
     assert found == [("/news", len(keys))]
     for path in ("/topics?sort=state", "/subjects?sort=-bytes", "/work-queues?sort=oldest"):
         assert "items" in await ada.get(path)
-    assert "items" in await ada.get("/dead-letters?sort=-attempts")
+    for path in ("/dead-letters?sort=-attempts", "/delayed?sort=-bytes"):
+        assert "items" in await ada.get(path)
     status, refused = await ada.ask("GET", "/sessions?sort=colour")
     assert (status, "choose one of" in refused["error"]["message"]) == (400, True)
 
