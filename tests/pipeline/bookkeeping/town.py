@@ -56,10 +56,10 @@ class Worker(Person):
     """Takes items of the work queue, one at a time; what it refuses is for others."""
 
     def give_up(self, copy: Copy, verdict: Verdict, span: Span) -> None:
+        copy.move(JOBS_QUEUE)
         if verdict.code == "user.update.deadMessage":
+            # It dies in the queue, to which a replay returns it.
             copy.die(verdict.code, verdict.text, span)
-        else:
-            copy.move(JOBS_QUEUE)
 
     def _arrived(self, event: Json, id: int, span: Span) -> Copy:
         copy = self._ledger.find(JOBS_QUEUE, id)
