@@ -132,7 +132,7 @@ def test_a_list_is_sorted_by_the_column_that_was_chosen(page: Page, world: World
     assert keys() == asked("key")
 
 
-@pytest.mark.parametrize("address", ["channels", "subjects", "work", "dead/letters", "replays"])
+@pytest.mark.parametrize("address", ["channels", "subjects", "work", "dead/letters"])
 def test_every_column_of_a_list_sorts_it(page: Page, address: str) -> None:
     look_at(page, f"#/{address}")
     heads = page.locator("thead th:has(a)")
@@ -142,6 +142,23 @@ def test_every_column_of_a_list_sorts_it(page: Page, address: str) -> None:
         heads.nth(number).get_by_role("link").click()
         expect(heads.nth(number)).to_have_attribute("aria-sort", re.compile("scending"))
         expect(page.locator("tbody tr").first).to_be_visible()
+
+
+def test_replays_are_sorted_where_they_are_shown(page: Page) -> None:
+    counts = {"total": 0, "sent": 0, "acked": 0, "died_again": 0}
+    about = {"state": "done", "who": "ann", "started": 1, **counts}
+    told = [{**about, "id": f"r{n}", "total": n, "started": n or None} for n in (2, 0, 10)]
+    page.route("**/admin/api/v1/replays", lambda route: route.fulfill(json={"items": told}))
+    totals = page.locator("tbody td[data-name=Letters]")
+    look_at(page, "#/replays")
+    expect(totals).to_have_text(["2", "0", "10"])
+    page.get_by_role("columnheader", name="Letters").get_by_role("link").click()
+    expect(totals).to_have_text(["10", "2", "0"])
+    # What has no value comes last, both ways.
+    for sort in ("started", "-started"):
+        look_at(page, f"#/replays?sort={sort}")
+        expect(totals.last).to_have_text("0")
+    page.unroute("**/admin/api/v1/replays")
 
 
 def test_tables_are_compact_if_the_operator_wants_it_from_then_on(page: Page) -> None:
@@ -421,6 +438,16 @@ def test_results_of_the_pipeline_are_shown_and_lead_to_messages(page: Page, worl
         "link", name=re.compile(r"-\d{19}$")
     ).click()
     expect(page.get_by_role("heading", name="Where is my message?")).to_be_visible()
+
+
+def test_each_table_of_results_is_sorted_by_itself(page: Page) -> None:
+    look_at(page, "#/results")
+    outcomes = page.get_by_role("region", name="Outcomes")
+    head = outcomes.get_by_role("columnheader").first
+    head.get_by_role("link").click()
+    expect(head).to_have_attribute("aria-sort", re.compile("scending"))
+    others = page.locator("th[aria-sort]")
+    expect(others).to_have_count(1)
 
 
 def test_results_explain_every_column(page: Page, world: World) -> None:
