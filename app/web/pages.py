@@ -63,7 +63,7 @@ def add_pages(
         text = _index(files, folder)
         headers = _CONSOLE_HEADERS if folder == "console" else PAGE_HEADERS
         _add_page(application, folder, _fill(text, served, endpoint.options.paths[0]), headers)
-    add_files(application, files)
+    add_files(application, files, endpoint.cors)
 
 
 def add_console(application: web.Application, files: StaticFiles) -> None:

@@ -6,12 +6,13 @@ it.
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from aiohttp import web
 from aiohttp.helpers import ETAG_ANY
+from multidict import CIMultiDictProxy
 
 _TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -23,6 +24,8 @@ _TYPES = {
 }
 _OTHER = "text/plain; charset=utf-8"
 _PACKED = ".gz"
+# Modules that pages of other origins may import.
+_MODULES = ("cometd/", "js/")
 # The folder where npm installs cometd.js.
 _NOT_SERVED = "npm"
 
@@ -61,6 +64,12 @@ class StaticFile:
 
 
 StaticFiles = Mapping[str, StaticFile]
+# Returns the CORS headers for a request with these headers.
+Cors = Callable[[CIMultiDictProxy[str]], Mapping[str, str]]
+
+
+def _none(_: CIMultiDictProxy[str]) -> Mapping[str, str]:
+    return {}
 
 
 def read_files(pages: Path) -> StaticFiles:
@@ -81,8 +90,11 @@ def _served(folder: Path) -> Iterator[Path]:
                 yield place
 
 
-def add_files(application: web.Application, files: StaticFiles) -> None:
-    """Serve these files below `/static/`, and no others there."""
+def add_files(application: web.Application, files: StaticFiles, cors: Cors = _none) -> None:
+    """Serve these files below `/static/`, and no others there.
+
+    Pages of other origins may import modules to which `cors` lets them.
+    """
 
     async def serve(request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
@@ -90,15 +102,23 @@ def add_files(application: web.Application, files: StaticFiles) -> None:
             raise web.HTTPNotFound
         headers = {"Content-Type": _TYPES.get(PurePosixPath(name).suffix, _OTHER)}
         file, packed = files[name], files.get(name + _PACKED)
+        varies = []
+        if name.startswith(_MODULES):
+            headers |= cors(request.headers)
+            varies.append("Origin")
         if packed is not None:
-            headers["Vary"] = "Accept-Encoding"
+            varies.append("Accept-Encoding")
             if "gzip" in request.headers.get("Accept-Encoding", "").lower():
                 file, headers["Content-Encoding"] = packed, "gzip"
+        if varies:
+            headers["Vary"] = ", ".join(varies)
         # In a thread, because reading the modification time may wait for the disk.
         content = await asyncio.to_thread(file.content)
         response = web.Response(body=content.body, headers=headers)
         if _has(request, content.tag):
-            response = web.Response(status=web.HTTPNotModified.status_code)
+            headers.pop("Content-Encoding", None)
+            headers.pop("Content-Type")
+            response = web.Response(status=web.HTTPNotModified.status_code, headers=headers)
         response.etag = content.tag
         return response
 

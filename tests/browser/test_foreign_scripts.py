@@ -83,3 +83,25 @@ def test_a_page_of_the_server_is_served_over_plain_http_if_it_sends_a_referrer(
     assert tell(own, "say", "/scripts", "hello")
     assert tell(own, "hear", 1) == ["hello"]
     assert tell(own, "leave")
+
+
+_IMPORT = """async (server) => {
+    try {
+        const {CometD} = await import(`${server}/static/cometd/cometd.js`);
+        const {Outbox} = await import(`${server}/static/js/outbox.js`);
+        return new Outbox(new CometD()).entries.length;
+    } catch (error) {
+        return error.name;
+    }
+}"""
+
+
+@pytest.mark.usefixtures("cometd_js")
+@pytest.mark.parametrize(
+    ("origin", "found"), [("http://shop.test", 0), ("http://evil.test", "TypeError")]
+)
+def test_pages_of_allowed_origins_alone_import_the_modules(
+    servers: Servers, open_page: OpenPage, origin: str, found: object
+) -> None:
+    server = servers.with_settings({"allow_origin": ["http://shop.test"]})
+    assert open_page(origin).evaluate(_IMPORT, server.url) == found

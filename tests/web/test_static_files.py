@@ -2,7 +2,7 @@
 
 import gzip
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -64,8 +64,30 @@ async def test_a_compressed_file_is_for_clients_that_accept_it(client: Client) -
     assert "Content-Encoding" not in plain.headers
     assert packed.headers["Content-Encoding"] == "gzip"
     assert plain.headers["Content-Type"] == packed.headers["Content-Type"]
-    assert plain.headers["Vary"] == packed.headers["Vary"] == "Accept-Encoding"
+    assert plain.headers["Vary"] == packed.headers["Vary"] == "Origin, Accept-Encoding"
     assert plain.headers["ETag"] != packed.headers["ETag"]
+
+
+def _of_one_page(headers: Mapping[str, str]) -> Mapping[str, str]:
+    origin = headers.get("Origin")
+    return {"Access-Control-Allow-Origin": origin} if origin == "http://shop.example" else {}
+
+
+@pytest.mark.parametrize("have", ["", "*"])
+async def test_pages_of_allowed_origins_may_import_modules(pages: Path, have: str) -> None:
+    application = web.Application()
+    add_files(application, read_files(pages), _of_one_page)
+    async with TestClient(TestServer(application)) as client:
+        for name, origin, is_allowed in (
+            ("js/a.js", "http://shop.example", True),
+            ("js/a.js", "http://other.example", False),
+            ("index.html", "http://shop.example", False),
+        ):
+            headers = {"Origin": origin, "If-None-Match": have}
+            answer = await client.get(f"/static/{name}", headers=headers)
+            assert answer.status == (304 if have else 200)
+            assert ("Access-Control-Allow-Origin" in answer.headers) == is_allowed
+            assert ("Origin" in answer.headers.get("Vary", "")) == name.startswith("js/")
 
 
 async def test_a_head_request_gets_the_headers_of_the_file(client: Client) -> None:
