@@ -5,6 +5,7 @@ from typing import Final
 
 from holdfast.bayeux.advice import milliseconds, session_advice
 from holdfast.bayeux.extending.chain import run_incoming
+from holdfast.bayeux.meta.client_verdicts import note_never_sent
 from holdfast.bayeux.meta.connect import connect, unknown_session
 from holdfast.bayeux.meta.disconnect import disconnect
 from holdfast.bayeux.meta.handshake import Handshake, check_capacity
@@ -382,6 +383,8 @@ def _carry_out(
             exchange.client_verdicts = (
                 bayeux.ext_reader.read(session, channel, message, exchange.now) if ext else SILENT
             )
+        if exchange.client_verdicts.verdicts:
+            note_never_sent(session, exchange.client_verdicts.verdicts, reply)
         if session.extensions:
             _pass(bayeux, message, exchange, session)
         exchange.has_passed = True

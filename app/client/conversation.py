@@ -23,7 +23,7 @@ from holdfast.client.life import ClientInput, ClientState, next_state
 from holdfast.client.long_polling import LongPolling
 from holdfast.client.outgoing import Outgoing, OutgoingQueue, Repeat
 from holdfast.client.pacing import Pacing, Step
-from holdfast.client.reporting import Reporting
+from holdfast.client.reporting import Reporting, warn_of_unknown
 from holdfast.client.settling import Settling
 from holdfast.client.transport_choice import TransportChoice
 from holdfast.client.transports import (
@@ -270,6 +270,7 @@ class Conversation:
         pause_s = self._pacing.answered(reply)
         if reply.get("successful") is True:
             self._has_contact.set()
+            warn_of_unknown(reply)
             self._settling.end_batch(part_of(reply, "ext", "ack"))
             self._unless_closing(ClientInput.CONTACT)
             self._has_session.set()

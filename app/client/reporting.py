@@ -1,17 +1,26 @@
 """When the server hears of finished messages: with the next connect, or sooner in a publish."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from holdfast.client.outgoing import Outgoing
 from holdfast.client.settling import SentVerdicts, Settling
-from holdfast.client.wire import VERDICTS, Json
+from holdfast.client.wire import VERDICTS, Json, part_of
 
 # The next connect acknowledges messages whose callbacks need no longer than this, without a verdict
 # on each.
 _ACK_DELAY_S = 0.1
 # How long a client without room may be silent, if the server does not say.
 _USUAL_MAX_INTERVAL_S = 10.0
+_log = logging.getLogger(__name__)
+
+
+def warn_of_unknown(reply: Json) -> None:
+    """Log the verdicts in whose numbers the server does not recognise messages of the session."""
+    unknown = part_of(reply, "ext", "delivery", "unknown")
+    if unknown:
+        _log.warning("the server has never sent the messages of these verdicts: %s", unknown)
 
 
 class Reporting:
@@ -112,6 +121,7 @@ class Reporting:
             # The next connect has them.
             self._settling.failed(sent)
             return
+        warn_of_unknown(reply.result())
         self._settling.arrived(sent)
         if self._settling.has_news and not self._connects_soon:
             self._report()

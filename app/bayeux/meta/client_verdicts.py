@@ -18,9 +18,22 @@ from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.settling.failures import Failures
 from holdfast.delivery.settling.settlement import Settlement
 
+# How many numbers that were never sent a reply names.
+_MOST_NAMED = 100
 # With more verdicts than this, the turn that reads them leaves OK verdicts to the next turn, and
 # refusals to the turns after that.
 _MANY = 1000
+
+
+def note_never_sent(session: Session, verdicts: Sequence[Verdict], reply: Json) -> None:
+    """Name in the reply the verdicts whose numbers the session was never handed.
+
+    Numbers that are settled already are not named: a verdict may come twice.
+    """
+    last = session.queue.seq
+    unknown = [verdict.seq for verdict in verdicts if not 0 < verdict.seq <= last]
+    if unknown:
+        reply.setdefault("ext", {})["delivery"] = {"unknown": unknown[:_MOST_NAMED]}
 
 
 class VerdictHandler:
@@ -62,6 +75,7 @@ class VerdictHandler:
         verdicts = verdicts_of(self._options, call.data) if exchange.progress is None else ()
         self._budgets.spend_letters(session, verdicts, exchange.now)
         call.is_kept = session.is_durable
+        note_never_sent(session, verdicts, call.reply)
         self._apply(exchange, session, verdicts)
 
     def _apply(self, exchange: Exchange, session: Session, verdicts: Sequence[Verdict]) -> None:

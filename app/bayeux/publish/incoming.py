@@ -275,6 +275,7 @@ class _ClientPublish:
             session=self._session,
             channel=channel.name,
             message=self._message,
+            reply=self._reply,
         )
         outcome = service(call)
         if outcome is not None:

@@ -52,6 +52,7 @@ class ServiceCall:
         session: Session,
         channel: str,
         message: dict[str, Any],
+        reply: dict[str, Any],
     ) -> None:
         # The request that carries the call, for the server's own services, and when its handling
         # started or continued.
@@ -60,6 +61,8 @@ class ServiceCall:
         self.session = session
         self.channel = channel
         self.message = message
+        # The reply to the publish, which may be sent later.
+        self.reply = reply
         # Whether the reply waits until the store has the changes of the call.
         self.is_kept = False
         self._deliver = deliver
