@@ -53,7 +53,7 @@ MEANINGS = {
     "error names it",
     ErrorReply.ADVICE_INVALID: "`advice` is not an object",
     ErrorReply.EXT_INVALID: "`ext` is not an object, or one of its keys, such as `ack`, cannot "
-    "be read; the error names it",
+    "be read, or is an ack of a session whose handshake did not ask for acks; the error names it",
     ErrorReply.HANDSHAKE_BATCHED: "The request also contains a handshake",
     ErrorReply.TEXT_INVALID: "A string in the message has half of a surrogate pair, for example "
     "from an emoji cut in two",

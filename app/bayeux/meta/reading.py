@@ -17,6 +17,7 @@ from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.known_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.channels import Channel, Kind
+from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.verdicts import (
     SILENT,
     ClientVerdicts,
@@ -29,6 +30,8 @@ from holdfast.delivery.messages.verdicts import (
 # The limit of verdicts in one message is the queue's limit, but at least this.
 _LEAST_MOST = 10_000
 _VERDICTS = "verdicts"
+_ACK = "ack"
+_NO_ACKS = "ack without ext.ack in the handshake"
 
 
 class ExtReader:
@@ -48,13 +51,21 @@ class ExtReader:
     ) -> ClientVerdicts:
         """Check the keys of the message's `ext`. Returns the verdicts in it. Raises `Refused`."""
         self._installed.check(message)
-        asked = message["ext"].get("delivery")
+        ext = message["ext"]
+        if ext.get(_ACK) is not None and message["channel"] == "/meta/connect":
+            self._check_ack(session)
+        asked = ext.get("delivery")
         if asked is None:
             return SILENT
         try:
             return self._read_delivery(session, channel, message=message, asked=asked, now=now)
         except (Unreadable, QosInvalid) as invalid:
             raise _refused(invalid) from invalid
+
+    def _check_ack(self, session: Session) -> None:
+        """Refuse an ack of a client that believes that its messages wait for it, if they do not."""
+        if session.queue.settling is not SettledBy.BATCH and _ACK in self._installed.owned:
+            raise Refused(ErrorReply.EXT_INVALID, "user.illegalArgument", _NO_ACKS)
 
     def _read_delivery(
         self,

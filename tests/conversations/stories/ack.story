@@ -19,11 +19,11 @@ alice <- /meta/connect ok {"ext": {"ack": 1}}
 alice -> /meta/handshake {"ext": {"ack": false}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": absent, ...}
 alice -> /meta/connect {"ext": {"ack": 0}}
-alice <- /meta/connect ok
+alice <- /meta/connect error "400:user.illegalArgument,ack without ext.ack in the handshake:ext_invalid"
 bob -> /meta/handshake {"ext": {"ack": 1}}
 bob <- /meta/handshake ok {"clientId": new $bob, "ext": absent, ...}
 bob -> /meta/connect {"ext": {"ack": 0}}
-bob <- /meta/connect ok
+bob <- /meta/connect error "400:user.illegalArgument,ack without ext.ack in the handshake:ext_invalid"
 carol -> /meta/handshake {"ext": {"ack": {"enabled": true}}}
 carol <- /meta/handshake ok {"clientId": new $carol, "ext": absent, ...}
 dave -> /meta/handshake {"ext": {"ack": "yes", "delivery": false}}

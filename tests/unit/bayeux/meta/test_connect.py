@@ -1,10 +1,12 @@
 """`/meta/connect`: when it is answered at once, when it is held, and what ends the waiting."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import Json, Server, Socket, Wire, server_of
 from tests.unit.bayeux.second_lives import named
 
@@ -13,6 +15,16 @@ BARE: Json = {"channel": "/meta/connect", "successful": True}
 
 def bare(reply: Json) -> bool:
     return {name: value for name, value in reply.items() if name != "id"} == BARE
+
+
+def test_an_ack_of_a_session_that_did_not_ask_for_acks_is_refused() -> None:
+    server = Server(partial(Ack, announces_batch=False))
+    client = server.connected()
+    for ack in (0, 1):
+        reply = client.connect(ext={"ack": ack}).reply
+        error = "400:user.illegalArgument,ack without ext.ack in the handshake:ext_invalid"
+        assert reply["error"] == error
+    assert client.connect(ext={"ack": None}).is_held
 
 
 # The table of decisions: the first row that fits counts
