@@ -15,7 +15,7 @@ from holdfast.delivery.routing.latency import LatencySampler
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.schema import Kind
 from holdfast.store.connection import StoreUnavailable
-from holdfast.web.admin import messages
+from holdfast.web.admin import messages, sorting
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.admin.feed import CHANNEL, Feed
@@ -266,6 +266,20 @@ async def test_channels_come_by_name_with_subscribers_and_rates(server: LiveServ
     assert (await server.api.system.channels("/x", None, 9)).items == []
     found = await server.api.sessions.sessions(SessionFilter(channel="/a"), None, 9)
     assert [each.key for each in found.items] == ["ann/1", "joe/1"]
+
+
+async def test_a_session_that_ends_while_the_list_is_sorted_is_not_in_it(
+    server: LiveServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sorting, "_STRETCH", 1)
+    for key in ("ann/1", "joe/1", "zoe/1"):
+        await server.receiver(key)
+    listing = asyncio.create_task(
+        server.api.sessions.sessions(SessionFilter(), None, 9, sort="key")
+    )
+    await asyncio.sleep(0)
+    await server.api.sessions.end_session("zoe/1", "operator")
+    assert [each.key for each in (await listing).items] == ["ann/1", "joe/1"]
 
 
 async def test_a_message_is_found_waiting_in_flight_and_among_dead_letters(

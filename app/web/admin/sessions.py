@@ -30,7 +30,7 @@ from holdfast.web.admin.fields import (
 )
 from holdfast.web.admin.route import route
 from holdfast.web.admin.session_filter import ALL_SESSIONS, SessionFilter
-from holdfast.web.admin.sorting import sorted_page, sorting_of
+from holdfast.web.admin.sorting import sorted_page, sorting_of, stretches_of
 from holdfast.web.admin.views import Page
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class SessionResource:
         """List sessions, by name or sorted by a field."""
         if sort:
             sorting = sorting_of(sort, "key")
-            return await sorted_page(self._matching(filter), self._summary, sorting, cursor, limit)
+            return await sorted_page(self._in_parts(filter), self._summary, sorting, cursor, limit)
         after = cursor or ""
         found: list[tuple[str, Session]] = []
         async for stretch in self._matching(filter):
@@ -154,6 +154,12 @@ class SessionResource:
                 if _fits(self._life, session, filter, self._server.clock())
             ]
             await asyncio.sleep(0)
+
+    async def _in_parts(self, filter: SessionFilter) -> AsyncIterator[list[Session]]:
+        """Yield the matching sessions in smaller parts: what is shown of each takes its time."""
+        async for stretch in self._matching(filter):
+            async for part in stretches_of(stretch):
+                yield [each for each in part if not each.is_gone]
 
     async def _in_turns(self, sessions: Iterable[Session]) -> AsyncIterator[Session]:
         """Yield the sessions one by one, while the store has room for their letters."""
