@@ -14,7 +14,7 @@ from holdfast import ServerApi, ServerExtension
 
 class Telling(ServerExtension):
     def negotiate(self, session, handshake, reply, now):
-        reply.setdefault("ext", {{}})["serves"] = [version("holdfast"), {number}]
+        reply.setdefault("ext", {{}})["serves"] = [version("holdfast-bayeux"), {number}]
 
 def install(server: ServerApi) -> None:
     server.extend(Telling())
