@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # The version of the notes that a server before this one may have left.
 _OLDER = 2
+# Behind these, a copy may be handed over for the first time once more.
+_BEGIN_ANEW = (Kind.ENTERED, Kind.REPLAYED)
 # Of copies of work that sessions of other shards have: no store has them. Of copies of which their
 # shard says nothing any more: the session may have done the work.
 _LENT: FailureDetails = {"kept": 0}
@@ -103,6 +105,28 @@ def handed_over(batches: "Mapping[str, BatchMark]", at: int) -> list[Row]:
             last, keys = ids, [key]
             rows.append((Kind.HANDED, ids, 1, None, keys, [at]))
     return rows
+
+
+def handed_once(note: DecodedNote, known: set[tuple[str, int]]) -> DecodedNote:
+    """Return the note without first hand-overs that are known, and add the others to these.
+
+    The store may have a hand-over before it happens, and again if it became a larger one.
+    """
+    published, rows = note
+    found: list[Row] = []
+    for row in rows:
+        kind, ids, attempt, why, keys, at = row
+        if kind in _BEGIN_ANEW:
+            known.difference_update((key, id) for key in keys for id in ids)
+        if kind != Kind.HANDED:
+            found.append(row)
+            continue
+        for key in keys:
+            new = [id for id in ids if (key, id) not in known]
+            known.update((key, id) for id in new)
+            if new:
+                found.append((kind, new, attempt, why, [key], at))
+    return published, found
 
 
 def handed_again(hand_overs: Mapping[str, Sequence[tuple[int, int]]], at: int) -> list[Row]:

@@ -334,9 +334,10 @@ class JournalWriter(DeliveryJournal):
             The discarded messages by session. The store may still have messages of ended sessions.
         """
         discarded: defaultdict[str, set[int]] = defaultdict(set)
+        handed: set[tuple[str, int]] = set()
         for number in sorted(left):
             try:
-                note = notes.unpacked(left[number])
+                note = notes.handed_once(notes.unpacked(left[number]), handed)
             except (ValueError, TypeError, IndexError) as error:
                 log.error("a journal note is unreadable, its events are lost: %s", error)
                 self.journal.miss(1)

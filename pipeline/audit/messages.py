@@ -122,7 +122,13 @@ def _copies(events: str) -> str:
         count(case when kind = '{Kind.HANDED}' then 1 end) as firsts,
         count(case when kind = '{Kind.REDELIVERED}' then 1 end) as repeats,
         count(case when kind = '{Kind.MOVED}' then 1 end) as moves,
-        count(case when {_IS_TAKEN_BACK} then 1 end) as taken_back,
+        count(case when {_IS_TAKEN_BACK} then 1 end)
+            + case when receiver like 'work:%' then greatest(0,
+                count(case when kind = '{Kind.MOVED}' then 1 end)
+                - count(case when {_IS_ENTRY} then 1 end) - 1) else 0 end as taken_back,
+        case when count(case when {_IS_ENTRY} and kept = 0 then 1 end) > 0
+            then count(case when {_IS_END} and kind <> '{Kind.MOVED}' then 1 end)
+            else 0 end as lent,
         count(case when kind = '{Kind.ACKED}' then 1 end) as acks,
         count(case when {_IS_END} then 1 end) as ends,
         coalesce(max(case when {_IS_HANDED} then ts end) > max(case when {_IS_END} then ts end)
@@ -136,12 +142,13 @@ def _messages(copies: str) -> str:
     """Return the question for the copies of each message, in numbers.
 
     A copy that moves ends in one queue and goes on in another one, which is another receiver. Work
-    that was taken back goes on, although the receiver may have done it before its worker ended.
+    that was taken back goes on, although the receiver may have done it before its worker ended. If
+    the worker of the queue ended, too, nothing tells of the return: work leaves it once more.
     """
     return f"""
     select msg, origin, is_old, cast(null as string) as receiver,
         sum(published) as published,
-        sum(copies) + sum(replayed) + sum(moves) + sum(least(taken_back, ends - moves)) as room,
+        sum(copies) + sum(replayed) + sum(moves) + least(sum(taken_back), sum(lent)) as room,
         sum(ends) as ends,
         count(receiver) as receivers, sum(others) as others,
         bool_or({_any(_OF_COPIES)}) as is_faulty

@@ -282,6 +282,13 @@ CASES: dict[str, tuple[list[Event], Found]] = {
         [*work_done_twice(), acked(2.5, 1, "bob/1")],
         [],
     ),
+    "such work, whose queue was at a worker that was killed, too": (
+        [
+            *[each for each in work_done_twice() if each.ts != START_US + 2 * SECOND],
+            acked(2.5, 1, "bob/1"),
+        ],
+        [],
+    ),
     "such work that was done once more": (
         [*work_done_twice(), acked(2.5, 1, "bob/1"), acked(2.6, 1, "bob/1")],
         [

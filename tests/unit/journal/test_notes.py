@@ -76,6 +76,24 @@ def test_a_note_of_an_older_server_has_the_same_moves() -> None:
         notes.unpacked(orjson.dumps((1, [], rows)))
 
 
+def test_a_hand_over_that_was_told_before_it_happened_is_told_once() -> None:
+    def handed(ids: list[int], *keys: str) -> Row:
+        return ("handed", ids, 1, None, [*keys], [AT])
+
+    known: set[tuple[str, int]] = set()
+    assert notes.handed_once(([], [handed([1], "joe/1", "ann/1")]), known)[1] == [
+        handed([1], "joe/1"),
+        handed([1], "ann/1"),
+    ]
+    replayed: Row = ("replayed", [1], None, None, ["ann/1"], [AT])
+    rows = [handed([1, 2], "joe/1"), replayed, handed([1], "ann/1"), handed([1], "joe/1")]
+    assert notes.handed_once(([], rows), known)[1] == [
+        handed([2], "joe/1"),
+        replayed,
+        handed([1], "ann/1"),
+    ]
+
+
 def test_what_sessions_got_together_is_one_row_of_a_note() -> None:
     both, again = [(1, 1), (2, 1)], [(1, 2), (2, 2), (3, 1)]
     rows = notes.handed_again({"a/1": both, "b/1": both, "c/1": again, "d/1": both}, AT)
