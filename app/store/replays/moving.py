@@ -31,7 +31,7 @@ REPLAYS: Final = "replays"
 _PART = 100
 _PART_BYTES = 128 * 1024
 # How long one waits for the others of which nothing is heard, and how often it looks.
-_PATIENCE_S = 5.0
+_PATIENCE_S = 20.0
 _LOOK_S = 0.05
 _AGAIN_S = 0.5
 # How many jobs are remembered.
@@ -173,16 +173,28 @@ class Moving:
 
     async def _wait_for_others(self, job: Job, pause: Pause) -> None:
         others = self._homes.other_shards()
-        for shard in others:
-            if self._homes.may_send(shard):
-                data = to_json({"job": job.id, "are_all": True})
-                self._homes.send(shard, REPLAYS, data, _ignore)
+        untold = {*others}
         heard = self._heard(job.id)
         heard.at = self._loop.time()
-        while any(each not in heard.shards and not self._is_away(each) for each in others):
-            if self._loop.time() - heard.at >= _PATIENCE_S:
+        while True:
+            for shard in [each for each in untold if self._homes.may_send(each)]:
+                untold.discard(shard)
+                self._tell(job, shard, untold)
+            awaited = (each for each in others if each in untold or each not in heard.shards)
+            is_late = self._loop.time() - heard.at >= _PATIENCE_S
+            if is_late or all(self._is_away(each) for each in awaited):
                 return
             await pause(_LOOK_S)
+
+    def _tell(self, job: Job, shard: int, untold: set[int]) -> None:
+        """Tell a shard that it has all letters from here, or let it be told again."""
+
+        def answered(answer: bytes | None) -> None:
+            if answer is None:
+                untold.add(shard)
+
+        data = to_json({"job": job.id, "are_all": True})
+        self._homes.send(shard, REPLAYS, data, answered)
 
     async def _ask(self, shard: int, data: bytes) -> dict[str, Any] | None:
         """Return what the other shard answers; None if it does not."""
@@ -249,7 +261,3 @@ def _is_meant(job: Job, letter: DeadLetter) -> bool:
 def _set(answer: "asyncio.Future[bytes | None]", found: bytes | None) -> None:
     if not answer.done():
         answer.set_result(found)
-
-
-def _ignore(_: bytes | None) -> None:
-    """Ignore the answer: without it, the other shard waits a while for nothing."""
