@@ -290,7 +290,9 @@ class Receiver:
             self._sessions += 1
             self._subscribed.clear()
         self._subscribed.difference_update(told.get("session", {}).get("lostSubscriptions", ()))
-        self._oracle.begun(self.name, self._session.client_id)
+        # Its home, and the queue of this session.
+        for client in (self.name, self._who):
+            self._oracle.begun(client, self._session.client_id)
         if self._is_named:
             self._note_subscription(to_receiver(self.name))
         self._handed.clear()

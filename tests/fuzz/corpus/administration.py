@@ -35,7 +35,7 @@ ADMINISTRATION = [
             "/sessions?limit=1e9",
             "/sessions?limit=1&limit=2",
             "/sessions?cursor=%00",
-            "/sessions?cursor=" + "x" * 257,
+            "/sessions?cursor=" + "x" * 4097,
             "/sessions?prefix=%0d%0aSet-Cookie:x",
             "/sessions?__proto__=1",
             "/sessions/joe/1.0",

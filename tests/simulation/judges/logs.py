@@ -99,9 +99,7 @@ class Complaints(logging.Handler):
         if not error and record.levelno < logging.ERROR:
             return
         said = record.getMessage().partition("\n")[0]
-        # A login that took too long is no fault of the code.
-        is_fault = error and not isinstance(error, TimeoutError)
-        is_excusable = not is_fault and record.levelno < logging.CRITICAL
+        is_excusable = not error and record.levelno < logging.CRITICAL
         self.found.append(
             Complaint(
                 process.world.now, process.name, said, repr(error), str(record.msg), is_excusable

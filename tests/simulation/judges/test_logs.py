@@ -59,16 +59,3 @@ def test_a_row_may_name_the_form_of_a_record(*, fault: str, is_excused: bool) ->
     excuses = Excuses()
     excuses.add(fault, 0.0, 2.0)
     assert (complaints_of(excuses, miss) == []) is is_excused
-
-
-async def be_late(_: Process) -> None:
-    log.error("a handshake could not be handled", exc_info=TimeoutError())
-
-
-@pytest.mark.parametrize(("fault", "is_excused"), [("freeze_server", True), ("kill_server", False)])
-def test_a_login_may_be_over_its_time_if_its_server_stood_still(
-    *, fault: str, is_excused: bool
-) -> None:
-    excuses = Excuses()
-    excuses.add(fault, 0.0, 2.0)
-    assert (complaints_of(excuses, be_late) == []) is is_excused

@@ -50,7 +50,8 @@ class Shop:
             case "connect" if client.session.queue.settling is SettledBy.BATCH:
                 connect(client)
             case "connect" | "look":
-                client.connect(advice={"timeout": 0}, ext={"ack": 0})
+                acks = client.session.queue.settling is SettledBy.BATCH
+                client.connect(advice={"timeout": 0}, ext={"ack": 0} if acks else {})
             case "refuse":
                 numbers = [*client.session.queue.in_flight()][: number % 3]
                 verdicts = [{"seq": seq, "errorCode": "user.update.error"} for seq in numbers]
