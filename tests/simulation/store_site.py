@@ -223,12 +223,16 @@ class StoreSite:
         self.host_of(node).stop()
 
     def cut_power(self, node: Node, random: Random) -> None:
-        """End a server with its machine: it loses some of what its file does not have yet."""
+        """End a server with its machine: it loses some of what its file does not have yet.
+
+        A frozen one also loses what has come since then.
+        """
+        frozen_at = node.frozen_at
         if node.is_running:
             self.end(node)
         history = node.history
         position = random.randint(node.replication.synced, history.end)
-        begin = history.time_behind(position)
+        begin = min(history.time_behind(position), frozen_at)
         if begin < inf:
             true_s, now = self._world.now - self._clock(), self._world.now
             tails = self._cut.setdefault(node, [])

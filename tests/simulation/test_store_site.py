@@ -47,6 +47,18 @@ def test_some_stores_lose_something_with_their_power_and_others_nothing() -> Non
     assert {*lost} == {True, False}
 
 
+def test_a_frozen_store_without_power_lacks_what_has_come_since_then() -> None:
+    world, site, node = started(1)
+    with world:
+        world.run_for(2.0)
+        node.freeze()
+        frozen_at = world.now
+        world.run_for(1.0)
+        site.cut_power(node, world.random)
+        [tail] = site.lost_tails()
+        assert (tail.begin, tail.end) == (frozen_at, world.now)
+
+
 def test_a_store_that_ends_alone_loses_nothing() -> None:
     world, site, node = started(1)
     with world:

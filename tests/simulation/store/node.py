@@ -79,6 +79,8 @@ class Node:
         self.replication = Replication(self)
         self._stream_waits = StreamWaits(self)
         self.is_frozen = False
+        # Since when it is frozen.
+        self.frozen_at = inf
         self.is_loading = False
         self.is_running = True
         self.is_disk_full = False
@@ -265,6 +267,7 @@ class Node:
     def crash(self) -> None:
         """End at once. Answers that have not left are lost."""
         self.is_running = self.is_frozen = self.is_loading = False
+        self.frozen_at = inf
         self.crashes_in = None
         self.replication.forget_clients()
         self._stream_waits.forget_clients()
@@ -320,10 +323,12 @@ class Node:
     def freeze(self) -> None:
         """Accept connections and bytes from now on, but do nothing."""
         self.is_frozen = True
+        self.frozen_at = min(self.frozen_at, self.clock())
 
     def thaw(self) -> None:
         """Go on, and first carry out what has come meanwhile."""
         self.is_frozen = False
+        self.frozen_at = inf
         self.replication.go_on()
         self._stream_waits.go_on()
         for connection in [*self.connections]:
