@@ -8,7 +8,7 @@ process is killed.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
@@ -70,7 +70,6 @@ class _Heard:
     def __init__(self, now: float) -> None:
         # The shards that have moved everything, and when one was heard last.
         self.shards: set[int] = set()
-        self.letters: set[str] = set()
         self.at = now
 
 
@@ -109,11 +108,8 @@ class Moving:
 
     # Moving
 
-    async def move(self, job: Job, pause: Pause) -> Collection[str]:
-        """Move all letters of the job whose sessions other shards have, and wait for theirs.
-
-        Returns the letters that these have brought.
-        """
+    async def move(self, job: Job, pause: Pause) -> None:
+        """Move all letters of the job whose sessions other shards have, and wait for theirs."""
         far = await self.look(job.options.to)
         which = job.which.model_copy(update={"state": None})
         async for step, last in self._letters.search.scan(which):
@@ -128,7 +124,6 @@ class Moving:
             if last >= job.until:
                 break
         await self._wait_for_others(job, pause)
-        return self._heard(job.id).letters
 
     def _shard_of(self, job: Job, letter: DeadLetter, far: FarSession | None) -> int | None:
         if job.options.to is not None:
@@ -222,8 +217,7 @@ class Moving:
         heard = self._heard(head["job"])
         heard.at = self._loop.time()
         if "sizes" in head:
-            storing = self._store_letters(letter, head["sizes"], stored, heard.letters)
-            task = self._loop.create_task(storing)
+            task = self._loop.create_task(self._store_letters(letter, head["sizes"], stored))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
@@ -236,7 +230,7 @@ class Moving:
         self._homes.answer(letter, to_json({"is_there": is_there, "is_away": is_away}))
 
     async def _store_letters(
-        self, letter: ShardLetter, sizes: Sequence[int], stored: bytes, brought: set[str]
+        self, letter: ShardLetter, sizes: Sequence[int], stored: bytes
     ) -> None:
         answer, at = {"stored": True}, 0
         found = []
@@ -245,7 +239,6 @@ class Moving:
             at += size
         try:
             await self._letters.add(found)
-            brought.update(each.id for each in found)
         except StoreUnavailable:
             answer = {}
         self._homes.answer(letter, to_json(answer))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from holdfast.delivery.letters.dead import DeadLetter
@@ -77,10 +77,9 @@ class Run:
         """Replay the remaining letters. Raises `RunInterrupted` if the run ends earlier."""
         while True:
             try:
-                brought: Collection[str] = ()
                 if self._moving is not None:
-                    brought = await self._moving.move(self.job, self._pause)
-                order = await survey(self.job, self._search, self._receivers, brought=brought)
+                    await self._moving.move(self.job, self._pause)
+                order = await survey(self.job, self._search, self._receivers)
                 self.note()
                 if self._is_taken_over:
                     await self._recall()

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -115,28 +115,22 @@ def unfit(
 
 
 async def survey(
-    job: Job,
-    search: LetterSearch,
-    receivers: Receivers,
-    far: "FarSession | None" = None,
-    *,
-    brought: Collection[str] = (),
+    job: Job, search: LetterSearch, receivers: Receivers, far: "FarSession | None" = None
 ) -> Order:
     """Examine all matching letters, without effects: count them and sort the rest.
 
     Args:
         far: In a plan, the session that gets all, if another shard has it.
-        brought: Letters that other shards have brought for it, by whose clocks they died earlier.
     """
     far_is_away = far is not None and far.is_away
     channels: Counter[str] = Counter()
     by_receiver: Counter[str] = Counter()
     away: Counter[str] = Counter()
     messages: set[int] = set()
-    order, until = Order(job.reached), max([job.until, *brought])
+    order = Order(job.reached)
     async for step, last in search.scan(job.which):
         # Only letters from before the job, and no letters of messages that it replays.
-        meant = [letter for letter in step if letter.id < job.until or letter.id in brought]
+        meant = [letter for letter in step if letter.id < job.until]
         order.add(meant)
         channels.update(letter.channel for letter in meant)
         by_receiver.update(letter.key for letter in meant)
@@ -151,7 +145,7 @@ async def survey(
                 elif far_is_away or receivers.is_away(job.options.to or letter.key):
                     receiver = job.options.to or letter.key
                     away[receiver] += 1
-        if last >= until:
+        if last >= job.until:
             break
     if not job.total:
         # Letters that an earlier process sent may no longer match.
