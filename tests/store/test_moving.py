@@ -111,7 +111,7 @@ async def test_letters_move_as_they_are_to_the_shard_of_the_session(shard: Shard
     await prepare(at, first, second)
     job = await jobs.start(ALL, TO, "operator")
     assert await ended(job) is JobState.DONE
-    assert homes.got == [[first, second]]
+    assert homes.got == [[first._replace(job=job.id), second._replace(job=job.id)]]
     assert (at.dead(), hall.delivered) == ([], [])
     assert (job.total, job.sent, job.skipped) == (0, 0, {})
     assert homes.all_moved == [job.id]
@@ -137,7 +137,7 @@ async def test_a_letter_that_died_elsewhere_than_its_session_lives_goes_there(sh
     await prepare(at, far, near)
     job = await jobs.start(ALL, ReplayOptions(rate=10_000, canary=0), "operator")
     assert await ended(job) is JobState.DONE
-    assert (homes.got, hall.delivered) == ([[far]], [("joe/1", 2)])
+    assert (homes.got, hall.delivered) == ([[far._replace(job=job.id)]], [("joe/1", 2)])
     assert (job.total, job.sent) == (1, 1)
 
 
@@ -156,7 +156,7 @@ async def test_a_letter_is_here_until_the_other_shard_has_it(shard: Shard) -> No
     homes.answers = True
     assert await ended(job) is JobState.DONE
     assert at.dead() == []
-    assert homes.got == [[died]] * len(homes.got)
+    assert homes.got == [[died._replace(job=job.id)]] * len(homes.got)
 
 
 async def test_the_next_process_moves_what_a_killed_one_has_taken(shard: Shard) -> None:
@@ -176,7 +176,8 @@ async def test_the_next_process_moves_what_a_killed_one_has_taken(shard: Shard) 
     again = await later.get(job.id)
     assert again is not None
     assert await ended(again) is JobState.DONE
-    assert (at.dead(), homes.got[-1], again.sent) == ([], [died], 0)
+    assert (at.dead(), again.sent) == ([], 0)
+    assert homes.got[-1] == [died._replace(job=job.id)]
 
 
 async def test_a_letter_that_comes_twice_is_there_once(shard: Shard) -> None:
@@ -189,3 +190,39 @@ async def test_a_letter_that_comes_twice_is_there_once(shard: Shard) -> None:
     await until(lambda: len(homes.answered) == 2)
     assert homes.answered == [{"stored": True}] * 2
     assert at.dead() == [11]
+
+
+async def test_a_brought_letter_is_sent_although_it_died_later_by_the_clock_of_its_shard(
+    shard: Shard,
+) -> None:
+    at, hall, _, homes = shard
+    jobs = Replays(
+        *(at.store, at.letters, at.reader),
+        receivers=hall,
+        audit=at.audit,
+        new_id=at.new_id,
+        given_id=lambda: "77",
+    )
+    among(hall, jobs, homes)
+    late = int(at.new_id()) + 10**15
+    brought = letter(late, of=1)._replace(job="77")
+    await prepare(at, brought, letter(late + 1, of=2))
+    job = await jobs.start(ALL, ReplayOptions(rate=10_000, canary=0), "operator")
+    assert await ended(job) is JobState.DONE
+    assert (job.total, job.sent, hall.delivered) == (1, 1, [("joe/1", 1)])
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_shard_says_whether_all_of_its_letters_have_moved(
+    shard: Shard, *, is_known: bool
+) -> None:
+    at, hall, jobs, homes = shard
+    await prepare(at, letter(11, of=1))
+    job = await jobs.start(ALL, TO, "operator")
+    assert await ended(job) is JobState.DONE
+    # As in the next process, which does not remember it.
+    moving = among(hall, jobs, homes)
+    data = orjson.dumps({"job": job.id if is_known else "8", "are_all": True})
+    moving.carry_out(ShardLetter(1, 5, "1 5", REPLAYS, data), 0.0)
+    await until(lambda: bool(homes.answered))
+    assert homes.answered == [{"are_all": is_known}]

@@ -72,8 +72,14 @@ class Replays:
         """Let replays reach the sessions of other shards. Returns what does their letters."""
         from holdfast.store.replays.moving import Moving
 
-        self._moving = Moving(self._store, self._letters, whereabouts, homes, is_away)
+        self._moving = Moving(
+            self._store, self._letters, whereabouts, homes, is_away, self._is_over
+        )
         return self._moving
+
+    async def _is_over(self, id: str) -> bool:
+        job = await self.get(id)
+        return job is not None and job.is_over
 
     async def plan(self, which: LetterFilter, options: ReplayOptions, who: str) -> Job:
         """Return a dry run: what a replay would do. It is not stored."""

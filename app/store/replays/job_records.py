@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from holdfast.delivery.basics.json_text import to_json
-from holdfast.delivery.letters.dead import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter, LetterState
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.replays.parameters import Edit, ReplayOptions
 from holdfast.store.resp import Word
@@ -182,3 +182,13 @@ def _options(stored: dict[str, Any]) -> ReplayOptions:
     return ReplayOptions(
         **{names.get(name, name): value for name, value in stored.items()}, edit=edit
     )
+
+
+def is_taken(job: Job, letter: DeadLetter) -> bool:
+    """Whether the job has taken the letter, to send it or to move it to another shard."""
+    return letter.job == job.id and letter.state is not LetterState.NEW
+
+
+def is_brought(job: Job, letter: DeadLetter) -> bool:
+    """Whether another shard has brought the letter for the job, which sends it."""
+    return letter.job == job.id and letter.state is LetterState.NEW

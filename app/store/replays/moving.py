@@ -2,13 +2,13 @@
 
 That shard replays them, with all that it has for the session, in their order. A letter that moves
 is first taken for the job, so that no other replay sends it; then the other shard stores it as a
-new one, once however often it is asked; then it is removed here. So one of them has it, whichever
-process is killed.
+new one of the job, once however often it is asked; then it is removed here. So one of them has it,
+whichever process is killed.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
@@ -17,11 +17,11 @@ import orjson
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.letters.dead import DeadLetter, LetterState
 from holdfast.delivery.messages.shard_letter import ShardLetter
-from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
+from holdfast.delivery.ports.homes import HomesPort
 from holdfast.store import records, scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.administration import Letters
-from holdfast.store.replays.job_records import Job
+from holdfast.store.replays.job_records import Job, is_taken
 from holdfast.store.scripts import Take
 from holdfast.store.store import Store
 
@@ -68,8 +68,9 @@ class _Heard:
     """What is known of one job of all shards."""
 
     def __init__(self, now: float) -> None:
-        # The shards that have moved everything, and when one was heard last.
+        # The shards that have moved everything, whether this one has, and when one was heard last.
         self.shards: set[int] = set()
+        self.has_moved = False
         self.at = now
 
 
@@ -78,6 +79,7 @@ class Moving:
 
     Args:
         is_away: Returns whether a shard cannot be reached.
+        is_over: Returns whether a job has ended here. Raises `StoreUnavailable`.
     """
 
     def __init__(
@@ -87,12 +89,13 @@ class Moving:
         whereabouts: Whereabouts,
         homes: HomesPort,
         is_away: Callable[[int], bool],
+        is_over: Callable[[str], Awaitable[bool]],
     ) -> None:
         self._store = store
         self._letters = letters
         self._whereabouts = whereabouts
         self._homes = homes
-        self._is_away = is_away
+        self._is_away, self._is_over = is_away, is_over
         self._loop = asyncio.get_running_loop()
         self._jobs: dict[str, _Heard] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -123,6 +126,7 @@ class Moving:
                     await self._move(job, shard, ids[at : at + _PART], pause)
             if last >= job.until:
                 break
+        self._heard(job.id).has_moved = True
         await self._wait_for_others(job, pause)
 
     def _shard_of(self, job: Job, letter: DeadLetter, far: FarSession | None) -> int | None:
@@ -155,12 +159,15 @@ class Moving:
         await self._letters.remove(taken)
 
     async def _take(self, job: Job, letters: Sequence[DeadLetter]) -> list[DeadLetter]:
-        """Take letters for the job. Returns them as new ones, with those that it has taken."""
-        new = [each for each in letters if each.job != job.id]
+        """Take letters for the job. Returns them as new ones of it, with those that it has taken.
+
+        By the clock of the shard that gets them, they may have died after the job began.
+        """
+        new = [each for each in letters if not is_taken(job, each)]
         taken = [
-            each._replace(state=LetterState.NEW, replays=max(0, each.replays - 1), job="")
+            each._replace(state=LetterState.NEW, replays=max(0, each.replays - 1))
             for each in letters
-            if each.job == job.id
+            if is_taken(job, each)
         ]
         if not new:
             return taken
@@ -169,7 +176,7 @@ class Moving:
         results = cast("list[bytes]", await self._store.run(call, timeout_s=None))
         more = [each for each, how in zip(new, results, strict=True) if how == b"taken"]
         job.moved += len(more)
-        return taken + more
+        return taken + [each._replace(job=job.id) for each in more]
 
     async def _wait_for_others(self, job: Job, pause: Pause) -> None:
         others = self._homes.other_shards()
@@ -187,11 +194,16 @@ class Moving:
             await pause(_LOOK_S)
 
     def _tell(self, job: Job, shard: int, untold: set[int]) -> None:
-        """Tell a shard that it has all letters from here, or let it be told again."""
+        """Tell a shard that it has all letters from here, or let it be told again.
+
+        It answers whether this one has all of its letters: it may have said so to a process before.
+        """
 
         def answered(answer: bytes | None) -> None:
             if answer is None:
                 untold.add(shard)
+            elif orjson.loads(answer).get("are_all"):
+                self._heard(job.id).shards.add(shard)
 
         data = to_json({"job": job.id, "are_all": True})
         self._homes.send(shard, REPLAYS, data, answered)
@@ -217,17 +229,27 @@ class Moving:
         heard = self._heard(head["job"])
         heard.at = self._loop.time()
         if "sizes" in head:
-            task = self._loop.create_task(self._store_letters(letter, head["sizes"], stored))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._begin(self._store_letters(letter, head["sizes"], stored))
         else:
             heard.shards.add(letter.sender)
-            self._homes.answer(letter, NO_ANSWER)
+            self._begin(self._say_if_all(letter, head["job"]))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _say(self, letter: ShardLetter, key: str) -> None:
         is_there = self._whereabouts.is_durable(key) is not None
         is_away = self._whereabouts.is_away(key)
         self._homes.answer(letter, to_json({"is_there": is_there, "is_away": is_away}))
+
+    async def _say_if_all(self, letter: ShardLetter, job: str) -> None:
+        try:
+            are_all = self._heard(job).has_moved or await self._is_over(job)
+        except StoreUnavailable:
+            are_all = False
+        self._homes.answer(letter, to_json({"are_all": are_all}))
 
     async def _store_letters(
         self, letter: ShardLetter, sizes: Sequence[int], stored: bytes

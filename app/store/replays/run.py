@@ -11,7 +11,14 @@ from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.filter import ALL_LETTERS
 from holdfast.store.letters.search import LetterSearch
 from holdfast.store.records import message_of
-from holdfast.store.replays.job_records import Job, JobState, Sent, SkipReason, pack_job
+from holdfast.store.replays.job_records import (
+    Job,
+    JobState,
+    Sent,
+    SkipReason,
+    is_taken,
+    pack_job,
+)
 from holdfast.store.replays.survey import Order, Receivers, ReplayPosition, survey, unfit
 from holdfast.store.scripts import Take
 from holdfast.store.store import Store
@@ -79,7 +86,10 @@ class Run:
             try:
                 if self._moving is not None:
                     await self._moving.move(self.job, self._pause)
-                order = await survey(self.job, self._search, self._receivers)
+                are_brought = self._moving is not None
+                order = await survey(
+                    self.job, self._search, self._receivers, are_brought=are_brought
+                )
                 self.note()
                 if self._is_taken_over:
                     await self._recall()
@@ -96,9 +106,9 @@ class Run:
         job = self.job
         self._out, self._seen = set(), job.until
         async for step, last in self._search.scan(job.which.model_copy(update={"state": None})):
-            taken = [job.message(letter) for letter in step if letter.job == job.id]
+            taken = [job.message(letter) for letter in step if is_taken(job, letter)]
             self._out |= {Sent(job.options.to or each.key, each.message) for each in taken}
-            if len(self._out) >= job.sent or last >= job.until:
+            if len(self._out) >= job.sent or (last >= job.until and self._moving is None):
                 break
         # Purging a letter does not undo its replay.
         job.acked, job.failed = job.sent - len(self._out), 0
@@ -129,7 +139,7 @@ class Run:
                 skipped[SkipReason.GONE] += 1
                 continue
             letter = job.message(each)
-            if letter.job == job.id:
+            if is_taken(job, letter):
                 # The letter was sent before this process continued the job.
                 self._message = letter.message
             elif why := unfit(job, letter, self._receivers):

@@ -10,7 +10,7 @@ from holdfast.delivery.letters.dead import DeadLetter, LetterState
 from holdfast.delivery.messages.message import Message
 from holdfast.store.letters.filter import letter_id
 from holdfast.store.letters.search import LetterSearch
-from holdfast.store.replays.job_records import Job, JobState, Sent, SkipReason
+from holdfast.store.replays.job_records import Job, JobState, Sent, SkipReason, is_brought
 
 if TYPE_CHECKING:
     from holdfast.store.replays.moving import FarSession
@@ -115,12 +115,18 @@ def unfit(
 
 
 async def survey(
-    job: Job, search: LetterSearch, receivers: Receivers, far: "FarSession | None" = None
+    job: Job,
+    search: LetterSearch,
+    receivers: Receivers,
+    far: "FarSession | None" = None,
+    *,
+    are_brought: bool = False,
 ) -> Order:
     """Examine all matching letters, without effects: count them and sort the rest.
 
     Args:
         far: In a plan, the session that gets all, if another shard has it.
+        are_brought: Whether other shards may have brought letters, with any ids.
     """
     far_is_away = far is not None and far.is_away
     channels: Counter[str] = Counter()
@@ -130,7 +136,7 @@ async def survey(
     order = Order(job.reached)
     async for step, last in search.scan(job.which):
         # Only letters from before the job, and no letters of messages that it replays.
-        meant = [letter for letter in step if letter.id < job.until]
+        meant = [each for each in step if each.id < job.until or is_brought(job, each)]
         order.add(meant)
         channels.update(letter.channel for letter in meant)
         by_receiver.update(letter.key for letter in meant)
@@ -145,7 +151,7 @@ async def survey(
                 elif far_is_away or receivers.is_away(job.options.to or letter.key):
                     receiver = job.options.to or letter.key
                     away[receiver] += 1
-        if last >= job.until:
+        if last >= job.until and not are_brought:
             break
     if not job.total:
         # Letters that an earlier process sent may no longer match.
