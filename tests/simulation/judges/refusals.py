@@ -34,11 +34,15 @@ KEEP_CLOCKS = HARMLESS | {
     *("part_from_clients", "slow_network"),
 }
 
+# Faults through which its server knows what it has handed out.
+_KEEP_HAND_OVERS = KEEP_CLOCKS | {"slow_server"}
+
 
 @dataclass(slots=True)
 class _Due:
-    """That a receiver wants a message later: since when it said so, and after how long."""
+    """That a receiver wants a message later: when it got it and said so, and after how long."""
 
+    taken_at: float
     said_at: float
     delay_s: float
     # The longest time that it may take, by the server's clock.
@@ -78,8 +82,8 @@ class Refusals(Ledger):
         self._facts = facts
         self._receivers: dict[str, _Receiver] = defaultdict(_Receiver)
         # What comes too early, too late, or ahead of its turn: since when, until when, and with
-        # which faults it may.
-        self._early: list[_Finding] = []
+        # which faults it may; with what is too early, when it had come before.
+        self._early: list[tuple[float, _Finding]] = []
         self._late: list[_Finding] = []
         # What exceeds a limit (S10), and how often it was reached.
         self._exceeded: list[str] = []
@@ -125,7 +129,7 @@ class Refusals(Ledger):
         self._facts.mark("a refused message came again")
         if passed_s < due.delay_s / _FAST:
             said = f"{what} again after {passed_s:.3f} s, and not {due.delay_s:g}"
-            self._early.append((due.said_at, now, said))
+            self._early.append((due.taken_at, (due.said_at, now, said)))
         if due.is_patient and passed_s > due.most_s / _SLOW + _DUE_S:
             said = f"{what} again after {passed_s:.3f} s, and not {due.delay_s:g}"
             self._late.append((due.said_at, now, said))
@@ -139,7 +143,7 @@ class Refusals(Ledger):
                 case.refused.add(hand.seq)
             if hand.verdict == LATER:
                 delay_s = hand.delay_ms / 1000
-                due = _Due(now, delay_s, max(delay_s, its.pause_s))
+                due = _Due(hand.taken_at, now, delay_s, max(delay_s, its.pause_s))
                 # It may be said again, if nobody has answered.
                 its.waits_for[hand.key] = case.due.setdefault(hand.seq, due)
 
@@ -200,13 +204,21 @@ class Refusals(Ledger):
                 self._ahead_of(published),
                 *(excuses, "message that is ahead of its turn", KEEP_CLOCKS),
             ),
-            *self._misjudged(self._early, excuses, "retry that is early", KEEP_CLOCKS),
+            *self._too_early(excuses),
             *self._misjudged(self._late, excuses, "retry that is late", frozenset({"set_clock"})),
             *self._wrong_letters(excuses),
             *self._unburied(published, excuses),
             *self._returned(excuses),
             *(self._outlived(published, excuses) if have_one_clock else ()),
         ]
+
+    def _too_early(self, excuses: Excuses) -> Iterator[str]:
+        what = "retry that is early"
+        for taken_at, found in self._early:
+            # A server does not know the hand-overs of one that has ended since then, nor what is
+            # said of them: the message is due at once.
+            if not excuses.excuse(what, taken_at, found[1], harmless=_KEEP_HAND_OVERS):
+                yield from self._misjudged([found], excuses, what, KEEP_CLOCKS)
 
     def _ahead_of(self, published: Mapping[str, Publish]) -> list[_Finding]:
         found = []

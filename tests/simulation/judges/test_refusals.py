@@ -42,11 +42,11 @@ class Scene:
         self.gets(10.0)
 
     def gets(self, at: float, key: str = "m") -> None:
-        self.now = at
+        self.now = self.taken_at = at
         self.judge.taken("joe", Hand(key, int(at), at), is_marked=False)
 
     def says(self, verdict: str | None, *, delay_ms: int = 0) -> None:
-        hand = Hand("m", int(self.now), self.now, verdict, delay_ms)
+        hand = Hand("m", int(self.now), self.taken_at, verdict, delay_ms)
         self.judge.says("joe", [hand])
         self.judge.settled("joe", hand)
 
@@ -135,6 +135,28 @@ def test_what_is_due_later_must_not_come_earlier() -> None:
         scene.gets(at)
         scene.says(None)
         assert len(scene.wrong()) == count
+
+
+@pytest.mark.parametrize(
+    ("fault", "begins_at", "is_excused"),
+    [
+        ("kill_server", 11.0, True),
+        ("kill_server", 1.0, False),
+        ("restart", 11.0, False),
+        ("hold_connection", 11.0, False),
+        ("slow_server", 11.0, False),
+    ],
+)
+def test_what_is_due_later_comes_earlier_if_its_server_was_killed_since_it_came(
+    fault: str, begins_at: float, *, is_excused: bool
+) -> None:
+    scene = Scene()
+    scene.excuses.add(fault, begins_at, 0.5)
+    scene.now = 40.0
+    scene.says(LATER, delay_ms=600)
+    scene.gets(40.2)
+    scene.says(None)
+    assert (scene.wrong() == []) is is_excused
 
 
 def test_what_is_due_later_comes_when_it_is_due_unless_its_receiver_is_away() -> None:
