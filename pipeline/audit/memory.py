@@ -70,7 +70,7 @@ class AuditMemory(Memory):
 
     def note_reported(self, unknowns: Iterable[Unknown]) -> None:
         """Remember the times of which it is known now that not everything is known."""
-        known = self._reported() | {_name(each) for each in unknowns if each.kind in OVER}
+        known = {_name(each) for each in unknowns if each.kind in OVER}
         draft = self._place / f"{_REPORTED}.draft"
         draft.write_text(json.dumps(sorted(known)))
         draft.replace(self._place / _REPORTED)
