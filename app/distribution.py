@@ -6,7 +6,6 @@ import sys
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 NAME = "holdfast-bayeux"
 # Ours until 0.3. On the Python index, it is another project, which has a folder `holdfast`, too.
@@ -76,6 +75,9 @@ def _origin() -> str | None:
         return None
     if about is None:
         return None
+    # It loads much that a server does not need.
+    from urllib.request import url2pathname
+
     url = str(json.loads(about)["url"])
     parts = urlsplit(url)
     is_there = parts.scheme == "file" and Path(url2pathname(parts.path)).exists()

@@ -110,9 +110,10 @@ def test_a_journal_with_gaps_is_ingested_reported_on_and_audited(
     shown = orjson.loads(store.ask("GET", "{holdfast}:pipeline:dead"))
     assert [row["dead"] for row in shown["rows"]] == [1]
     store.ask("DEL", "{holdfast}:pipeline:dead")
-    [row, *_] = lines(run("results", "--json", *place))
+    results = [{"v": 2, **each, "at": 0} for each in lines(run("results", "--json", *place))]
     again = orjson.loads(store.ask("GET", "{holdfast}:pipeline:dead"))
-    assert {**again, "at": 0} == {**shown, "at": 0} == {"v": 2, **row, "at": 0}
+    assert {**again, "at": 0} == {**shown, "at": 0}
+    assert {**shown, "at": 0} in results
     audit = run("audit", "--json", *place)
     assert audit.exit_code == 1
     kinds = [row["kind"] for row in lines(audit)]

@@ -133,6 +133,7 @@ def test_nobody_answers_what_it_was_not_handed(world: World) -> None:
     assert other.reply(responder.last())["error"].endswith(":reply_denied")
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("shards", [1, 2])
 def test_a_denied_reply_is_about_no_request_with_any_number_of_shards(
     shards: int, monkeypatch: pytest.MonkeyPatch
