@@ -38,7 +38,7 @@ def dropped_letters_are_only_counted(stack: ExitStack) -> None:
     async def count(_: Letters, letters: list[Any]) -> int:
         return len(letters)
 
-    replace(stack, Letters, "_remove", count)
+    replace(stack, Letters, "remove", count)
 
 
 def edited_letters_keep_their_data(stack: ExitStack) -> None:

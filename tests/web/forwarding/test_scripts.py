@@ -54,13 +54,13 @@ async def test_many_durable_messages_are_all_published_by_all_workers_in_order(
     ada.wants = {"ack": False}
     await ada.handshake()
     assert (await ada.reply("/meta/subscribe", subscription="/rooms/*"))["successful"]
-    many = [message(f"/rooms/{n % 4}", n, persistent=True) for n in range(2000)]
+    many = [message(f"/rooms/{n % 4}", n, persistent=True) for n in range(800)]
     assert {*map(shard_of, await publish(both.person(1), *many))} == {0, 1}
     heard: dict[str, list[int]] = {f"/rooms/{n}": [] for n in range(4)}
     while sum(map(len, heard.values())) < len(many):
         for event in (await ada.connect(100))[:-1]:
             heard[event["channel"]].append(event["data"])
-    assert list(heard.values()) == [[*range(n, 2000, 4)] for n in range(4)]
+    assert list(heard.values()) == [[*range(n, 800, 4)] for n in range(4)]
 
 
 async def test_what_an_address_publishes_on_a_channel_keeps_its_order_over_connections(
