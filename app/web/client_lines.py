@@ -125,7 +125,7 @@ class ClientLines:
 
 def place_of(address: bytes, kind: RequestKind) -> bytes:
     """Return the place of a client: an address has one for each kind of requests."""
-    return kind.value + address
+    return kind + address
 
 
 def session_in(data: bytes) -> bytes:

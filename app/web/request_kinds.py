@@ -13,8 +13,8 @@ PROBES: Final = frozenset({"/healthz", "/readyz"})
 _PROBE: Final = re.compile(rb"GET (?:/healthz|/readyz) ")
 
 
-class RequestKind(Enum):
-    """A kind of requests, with what distinguishes its places."""
+class RequestKind(bytes, Enum):
+    """A kind of requests: what its places begin with, which is read for each that has to wait."""
 
     PROBE = b"probe "
     # A request without a body on a connection that has had an answer, ...
