@@ -2,13 +2,11 @@
 
 The server stands until all have sent it, as if it had just been started again.
 
-Runs in a process of its own, see `Elsewhere`.
+Runs in another process, see `Elsewhere`.
 """
 
-import base64
 import json
 import os
-import selectors
 import signal
 import socket
 import sys
@@ -19,19 +17,11 @@ from urllib.parse import urlsplit
 
 from bench.measure import allow_many_files
 from bench.processes import listening_sockets, open_files, parents
-from bench.stalls.clients import Client, Message, connect, publish, subscribe
-from bench.stalls.returning import Crowd as Returning
-from bench.stalls.volleys import in_frame
+from bench.stalls.clients import Message, connect
+from bench.stalls.returning import CHUNK, TIMEOUT_S, hear_all, prepared
+from bench.stalls.volleys import UPGRADE, handshake, in_frame, in_request
 
-_CHANNEL = "/stall/sockets"
-_TIMEOUT_S = 60.0
-_CHUNK = 256 * 1024
 _OPENED = b"HTTP/1.1 101 "
-_HELLO: Message = {
-    "channel": "/meta/handshake",
-    "version": "1.0",
-    "supportedConnectionTypes": ["websocket"],
-}
 
 
 @dataclass
@@ -68,7 +58,7 @@ def standing(server: int) -> Iterator[None]:
 def _hear(guest: Guest) -> bool:
     """Read what is there for a client; return whether it has its answer."""
     link = _link_of(guest)
-    found = link.recv(_CHUNK)
+    found = link.recv(CHUNK)
     if not found:
         raise RuntimeError("the server closes the connection")
     guest.received += len(found)
@@ -86,11 +76,9 @@ def _link_of(guest: Guest) -> socket.socket:
     return guest.link
 
 
-def _upgrade(url: str, cookie: str = "") -> bytes:
-    split, key = urlsplit(url), base64.b64encode(bytes(16)).decode()
-    head = f"GET {split.path} HTTP/1.1\r\nHost: {split.netloc}\r\n{cookie}"
-    head += "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-    return f"{head}Sec-WebSocket-Key: {key}\r\n\r\n".encode()
+def _upgrade(url: str, *fields: str) -> bytes:
+    split = urlsplit(url)
+    return in_request(split.netloc, f"GET {split.path}", b"", *fields, *UPGRADE)
 
 
 def _frame(message: Message) -> bytes:
@@ -99,27 +87,22 @@ def _frame(message: Message) -> bytes:
 
 def askers(url: str, count: int, path: str) -> list[Guest]:
     """Return clients that ask for something."""
-    head = f"GET {path} HTTP/1.1\r\nHost: {urlsplit(url).netloc}\r\n\r\n".encode()
+    head = in_request(urlsplit(url).netloc, f"GET {path}", b"")
     return [Guest(head, answer=b"HTTP/1.1 ") for _ in range(count)]
 
 
 def strangers(url: str, count: int) -> list[Guest]:
     """Return clients that send an upgrade and a handshake at once."""
-    return [Guest(_upgrade(url) + _frame(_HELLO)) for _ in range(count)]
+    return [Guest(_upgrade(url) + _frame(handshake({}))) for _ in range(count)]
 
 
 def members(url: str, count: int, messages: int) -> list[Guest]:
     """Return clients of sessions for which this many messages wait."""
-    crowd = Returning(url, count)
-    crowd.say(subscribe(_CHANNEL))
-    crowd.say(connect(advice={"timeout": 0}))
-    publisher = Client(url)
-    for number in range(messages):
-        publisher.say(publish(_CHANNEL, {"n": number, "text": "x" * 100}))
+    crowd = prepared(url, count, messages)
     crowd.close()
     back = {**connect({"ack": 1}, advice={"timeout": 0}), "connectionType": "websocket"}
     return [
-        Guest(_upgrade(url, cookie), _frame({**back, "clientId": own}))
+        Guest(_upgrade(url, cookie.strip()), _frame({**back, "clientId": own}))
         for own, cookie in zip(crowd.ids, crowd.cookies, strict=True)
     ]
 
@@ -136,7 +119,7 @@ class Crowd:
     def open(self) -> None:
         """Connect all of them, as fast as the server's backlog allows."""
         for guest in self._guests:
-            guest.link = socket.create_connection(self._place, _TIMEOUT_S)
+            guest.link = socket.create_connection(self._place, TIMEOUT_S)
             guest.link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def come(self) -> int:
@@ -146,16 +129,8 @@ class Crowd:
                 self.open()
             for guest in self._guests:
                 _link_of(guest).sendall(guest.first)
-        with selectors.DefaultSelector() as selector:
-            for guest in self._guests:
-                selector.register(_link_of(guest), selectors.EVENT_READ, guest)
-            while selector.get_map():
-                ready = selector.select(_TIMEOUT_S)
-                if not ready:
-                    raise TimeoutError
-                for key, _ in ready:
-                    if _hear(key.data):
-                        selector.unregister(key.fileobj)
+        guests = {_link_of(guest): guest for guest in self._guests}
+        hear_all(guests, lambda link: _hear(guests[link]))
         return sum(guest.received for guest in self._guests)
 
     def leave(self) -> int:

@@ -7,7 +7,7 @@ import json
 import selectors
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -17,8 +17,8 @@ from bench.stalls.clients import Client, Message, connect, publish, subscribe
 _CHANNEL = "/stall/returning"
 # Handshakes that are under way at the same time.
 _TOGETHER = 250
-_CHUNK = 256 * 1024
-_TIMEOUT_S = 60.0
+CHUNK = 256 * 1024
+TIMEOUT_S = 60.0
 _END_OF_HEAD = b"\r\n\r\n"
 
 
@@ -82,19 +82,28 @@ def _hello(number: int) -> bytes:
 def _responses(links: Sequence[socket.socket]) -> list[bytes]:
     """Read a response from each connection, as they come."""
     found = {link: bytearray() for link in links}
+
+    def hear(link: socket.socket) -> bool:
+        found[link] += link.recv(CHUNK)
+        return _is_whole(found[link])
+
+    hear_all(links, hear)
+    return [bytes(each) for each in found.values()]
+
+
+def hear_all(links: Iterable[socket.socket], hear: Callable[[socket.socket], bool]) -> None:
+    """Let each connection hear what has come, until it says that this was all."""
     with selectors.DefaultSelector() as selector:
         for link in links:
             selector.register(link, selectors.EVENT_READ)
         while selector.get_map():
-            ready = selector.select(_TIMEOUT_S)
+            ready = selector.select(TIMEOUT_S)
             if not ready:
                 raise TimeoutError
             for key, _ in ready:
                 link = cast("socket.socket", key.fileobj)
-                found[link] += link.recv(_CHUNK)
-                if _is_whole(found[link]):
+                if hear(link):
                     selector.unregister(link)
-    return [bytes(each) for each in found.values()]
 
 
 def _is_whole(response: bytearray) -> bool:
@@ -105,15 +114,21 @@ def _is_whole(response: bytearray) -> bool:
     return len(response) >= ends + len(_END_OF_HEAD) + length
 
 
-def main() -> None:
-    url, sessions, messages = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    allow_many_files()
+def prepared(url: str, sessions: int, messages: int) -> Crowd:
+    """Return a crowd of sessions for which this many messages wait."""
     crowd = Crowd(url, sessions)
     crowd.say(subscribe(_CHANNEL))
     crowd.say(connect(advice={"timeout": 0}))
     publisher = Client(url)
     for number in range(messages):
         publisher.say(publish(_CHANNEL, {"n": number, "text": "x" * 100}))
+    return crowd
+
+
+def main() -> None:
+    url, sessions, messages = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    allow_many_files()
+    crowd = prepared(url, sessions, messages)
     print("ready", flush=True)
     sys.stdin.readline()
     received = crowd.say(connect({"ack": 1}))

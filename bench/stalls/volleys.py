@@ -28,6 +28,15 @@ _CALLED, _ROOM = "/volley/called", "/chat/room/volley"
 _SUBJECT = "volley-subject"
 
 
+# The fields of the head of an upgrade.
+UPGRADE = (
+    "Upgrade: websocket",
+    "Connection: Upgrade",
+    "Sec-WebSocket-Version: 13",
+    f"Sec-WebSocket-Key: {base64.b64encode(bytes(16)).decode()}",
+)
+
+
 class Small(NamedTuple):
     """A small message that any client may send, by its number; and how it is answered."""
 
@@ -54,7 +63,7 @@ def _request(number: int) -> Message:
     return publish(_CALLED, ext={"replyTo": f"/service/none/{number}", "timeout": 1000})
 
 
-def _handshake(ext: Message) -> Message:
+def handshake(ext: Message) -> Message:
     hello: Message = {"channel": "/meta/handshake", "version": "1.0", "ext": ext}
     return {**hello, "supportedConnectionTypes": ["websocket", "long-polling"]}
 
@@ -86,7 +95,7 @@ SMALL: dict[str, Small] = {
         "/service/topics",
         {"get": _DEEP_CHANNEL, "filter": "data = 'nothing'", "history": {"numEntries": -1}},
     ),
-    "handshake": Small(lambda number: _handshake({})),
+    "handshake": Small(lambda number: handshake({})),
     "subscribe": Small(lambda number: subscribe(f"/volley/new/{number}"), is_repeatable=False),
     "subscribe with a history": Small(
         lambda number: {**subscribe(f"{_STEM}/*"), "ext": {"replay": -2}}, is_repeatable=False
@@ -139,10 +148,7 @@ class Link:
 
     def request(self, line: str, body: bytes, *fields: str) -> bytes:
         """Return the bytes of a request."""
-        head = [f"{line} HTTP/1.1", f"Host: {self.host}", *fields]
-        if body:
-            head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
-        return "\r\n".join([*head, "\r\n"]).encode() + body
+        return in_request(self.host, line, body, *fields)
 
     def close(self) -> None:
         self.socket.close()
@@ -184,10 +190,8 @@ class Socket(Link):
 
     def __init__(self, url: str, ext: Message) -> None:
         super().__init__(url)
-        key = base64.b64encode(bytes(16)).decode()
-        upgrade = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"]
-        head = self.request(f"GET {self.path}", b"", *upgrade, f"Sec-WebSocket-Key: {key}")
-        self.socket.sendall(head + self.bytes_of(json.dumps(_handshake(ext)).encode()))
+        head = self.request(f"GET {self.path}", b"", *UPGRADE)
+        self.socket.sendall(head + self.bytes_of(json.dumps(handshake(ext)).encode()))
         found = b""
         while b'"clientId":"' not in found or not found.endswith(b"]"):
             found += self.socket.recv(1 << 16)
@@ -202,6 +206,14 @@ class Socket(Link):
 
 def _text_in(messages: bytes, name: str) -> str:
     return messages.partition(f'"{name}":"'.encode())[2].partition(b'"')[0].decode()
+
+
+def in_request(host: str, line: str, body: bytes, *fields: str) -> bytes:
+    """Return the bytes of a request."""
+    head = [f"{line} HTTP/1.1", f"Host: {host}", *fields]
+    if body:
+        head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+    return "\r\n".join([*head, "\r\n"]).encode() + body
 
 
 def in_frame(body: bytes) -> bytes:

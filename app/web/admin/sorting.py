@@ -36,7 +36,7 @@ class Sorting:
     is_descending: bool
 
     def place(self, value: object, name: str) -> Place:
-        """Return the place of an item, which is greater than that of the item before or smaller."""
+        """Return the place of an item: places rise along the list, or fall if it descends."""
         is_known = value is not None
         return is_known is self.is_descending, value if is_known else "", name
 
