@@ -25,6 +25,8 @@ _VERSION = "13"
 # A relayed socket is closed after its next reply, or after this time; so many in a second.
 _RELAYED_S = 5.0
 _RELAYED_PER_S = 100
+# A proxy may speak an earlier version to servers, as nginx does unless it is told otherwise.
+_OLD_HTTP = "WebSocket needs HTTP/1.1"
 
 
 def is_upgrade(request: web.Request) -> bool:
@@ -56,7 +58,10 @@ class WebSocketFrontEnd:
             caller = self._endpoint.caller(request)
         except RequestRefused as refused:
             return refusal(request, refused, self._endpoint)
-        if request.version < HttpVersion11 or not self._speaks_our_protocol(request):
+        if request.version < HttpVersion11:
+            old = RequestRefused(ErrorReply.TRANSPORT_UNKNOWN, _OLD_HTTP)
+            return refusal(request, old, self._endpoint)
+        if not self._speaks_our_protocol(request):
             return refusal(request, RequestRefused(ErrorReply.TRANSPORT_UNKNOWN), self._endpoint)
         if request.headers.get("Sec-WebSocket-Version", "").strip() != _VERSION:
             return _refused_version(request, self._endpoint)

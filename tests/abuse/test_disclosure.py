@@ -79,7 +79,7 @@ def test_the_log_has_no_ids_cookies_tokens_or_data(
     with target.person(ext={"authentication": {"password": SECRET}}) as person:
         guess = {"supportedConnectionTypes": ["long-polling"], "ext": TOKEN}
         refused = person.ask(person.message("/meta/handshake", **guess))
-        assert refused.error() == "403::handshake_denied"
+        assert refused.error() == "403:no_login:handshake_denied"
         person.headers["Authorization"] = f"Bearer {SECRET}"
         person.subscribe("/a")
         person.publish("/a", SECRET)

@@ -315,7 +315,7 @@ def test_an_upgrade_by_http_1_0_is_refused(either_front_end: Target) -> None:
     with either_front_end.wire() as wire:
         wire.send(upgrade)
         answer = wire.answer()
-        error = "400:no page but where clients connect by POST or WebSocket:transport_unknown"
+        error = "400:WebSocket needs HTTP/1.1:transport_unknown"
         assert (answer.status, answer.error()) == (400, error)
         assert wire.is_closed()
 

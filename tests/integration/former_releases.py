@@ -63,4 +63,12 @@ def code_of(release: str) -> Iterator[Path]:
         with tarfile.open(fileobj=BytesIO(packed.stdout)) as archive:
             archive.extractall(code, filter="data")
         shutil.copytree(_HERE, code, dirs_exist_ok=True)
+        _name(code / f"holdfast-{release}.dist-info", release)
         yield code
+
+
+def _name(metadata: Path, release: str) -> None:
+    """Let the code find its version: former releases ask for a distribution of the former name."""
+    metadata.mkdir()
+    text = f"Metadata-Version: 2.1\nName: holdfast\nVersion: {release}\n"
+    (metadata / "METADATA").write_text(text)
