@@ -104,7 +104,9 @@ class Walk:
     def __init__(self, calls: Sequence[Call]) -> None:
         self._calls = calls
         self.size = len(calls)
-        functions = {call.function for call in calls}
+        # That of each call, in their order.
+        self.functions = [call.function for call in calls]
+        functions = set(self.functions)
         changes = sum(
             parent is not None and calls[parent].function.layer != function.layer
             for function, parent in calls

@@ -144,15 +144,22 @@ class Tracer:
                 seen += len(steps)
 
 
-async def take(is_enough: IsEnough) -> dict[str, list[Walk]]:
-    """The rounds of each walk."""
+@asynccontextmanager
+async def prepared() -> AsyncIterator[tuple[Settings, ClientSession]]:
+    """Settings of a server with a store of its own, and what its clients ask with."""
     with tempfile.TemporaryDirectory(prefix="holdfast-") as data:
         # Sessions do not expire between the rounds.
         given: Json = {"port": 0, "data": Path(data), "node": "walks", "max_interval": 600_000}
         # Alerts have nothing to do with any of the walks, and would come into one of them.
         alert_watch.EVERY_S = 3600.0
         async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as http:
-            return await Tracer(Settings(**given), http, is_enough).walks()
+            yield Settings(**given), http
+
+
+async def take(is_enough: IsEnough) -> dict[str, list[Walk]]:
+    """The rounds of each walk."""
+    async with prepared() as (settings, http):
+        return await Tracer(settings, http, is_enough).walks()
 
 
 def drawn(name: str, page: str) -> str:

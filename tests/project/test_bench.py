@@ -13,6 +13,9 @@ from bench.pipeline.watch import run
 from bench.plan import BENCH, ServerSpec, Workload, choose, read_servers, read_workloads
 from bench.run import turns
 from bench.tables import group, table
+from bench.trace import listed, medians
+from bench.trace import table as table_of_calls
+from docs.tracing import Call, Function, Walk
 
 _MIB = 1024 * 1024
 # Three processes that have the same 64 MiB.
@@ -186,3 +189,24 @@ def test_each_of_several_workers_can_get_the_load_of_one() -> None:
 def test_memory_that_processes_share_counts_once() -> None:
     peak = run([sys.executable, "-c", _SHARED]).peak_bytes
     assert 64 * _MIB <= peak < 128 * _MIB
+
+
+def walk(*functions: str) -> Walk:
+    """Each function is called by the one before."""
+    made = (Function("web", f"web/{name}", name) for name in functions)
+    return Walk([Call(each, number - 1 if number else None) for number, each in enumerate(made)])
+
+
+def test_calls_of_a_message_are_medians_of_all_rounds_and_functions_count_once() -> None:
+    rounds = [walk("read"), walk("read", "send", "send"), walk(*"abcdefg")]
+    found = medians({"publish": rounds})
+    assert found == {"publish": {"calls": 3, "functions": 2, "modules": 2}}
+    assert "| publish | 3 | 2 | 2 |" in table_of_calls(found)
+
+
+def test_the_round_in_the_middle_shows_what_is_called_most_first() -> None:
+    rounds = [walk("read", "send", "send"), walk("read"), walk(*"abcdefg")]
+    assert [line.split() for line in listed(rounds).splitlines()] == [
+        ["2", "web/send.py", "send"],
+        ["1", "web/read.py", "read"],
+    ]
