@@ -9,14 +9,14 @@ from holdfast.cli.remote import Params
 
 program = group_of_commands()
 
-_CHANNELS = ("name", "subscribers", "rate", "held")
+_CHANNELS = ("name", "subscribers", "rate", "held", "letters")
 _MESSAGES = ("id", "sender", age("published"), "bytes", DATA)
 _HELD = "/held-channels"
 
 
 @program.command("list")
 def list_channels(*, prefix: Prefix = "", shown: Range, server: ToServer) -> None:
-    """List the channels and patterns with subscribers, and held channels, by name.
+    """List the channels with subscribers, messages or dead letters, and held ones, by name.
 
     The rate is in messages per second; it is known while the console is open.
     """

@@ -92,5 +92,12 @@ class Operated:
             LetterResource(server, self.letters, self.replays),
             MessageResource(server, search, self.frames),
             UpgradeResource(server, self.storage.store.layout, self.storage.finish_upgrade),
-            SystemResource(server, figures=figures, now=now, shards=shards, results=self.results),
+            SystemResource(
+                server,
+                figures=figures,
+                now=now,
+                shards=shards,
+                letters=search,
+                results=self.results,
+            ),
         )

@@ -1,6 +1,6 @@
 """The audit: what operators changed or tried to change."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,6 +13,8 @@ from holdfast.store.reader import Reader, fields_of
 from holdfast.store.store import Store
 
 _MOST = 10_000
+# How many are read at once.
+_STRETCH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,14 @@ class Audit:
         found = await self._reader.ask("XREVRANGE", self._keys.audit, latest, "-", "COUNT", limit)
         entries = [_entry(id.decode(), fields_of(each)) for id, each in found]
         return entries, entries[-1].id if len(entries) == limit else None
+
+    async def all(self) -> AsyncIterator[Sequence[AuditEntry]]:
+        """Yield all entries in parts, newest first."""
+        entries, cursor = await self.read(None, _STRETCH)
+        yield entries
+        while cursor is not None:
+            entries, cursor = await self.read(cursor, _STRETCH)
+            yield entries
 
 
 def _entry(id: str, fields: Mapping[bytes, bytes]) -> AuditEntry:

@@ -7,8 +7,8 @@ from tests.cli.conftest import Shell
 
 def test_channels_are_listed(shell: Shell) -> None:
     rows = [line.split("\t") for line in shell.run("channel", "list").stdout.splitlines()]
-    assert rows[0] == ["NAME", "SUBSCRIBERS", "RATE", "HELD"]
-    assert rows[1] == ["/news", "2", "1.5", "no"]
+    assert rows[0] == ["NAME", "SUBSCRIBERS", "RATE", "HELD", "LETTERS"]
+    assert rows[1] == ["/news", "2", "1.5", "no", "3"]
     done = shell.run("channel", "list", "--prefix", "/orders", "--json")
     assert [json.loads(line)["name"] for line in done.stdout.splitlines()] == ["/orders"]
 

@@ -232,6 +232,27 @@ async def test_letters_are_grouped_by_code_and_by_channel_pattern(at: StoreProce
     assert following == [1, None]
 
 
+async def test_letters_are_counted_by_channel(
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grouping, "_AT_ONCE", 2)
+    search = at.letters.search
+    assert await search.by_channel() == {}
+    await dead_letter(
+        at,
+        *(letter(n, channel="/orders", receiver=f"joe/{n}") for n in range(1, 4)),
+        letter(4, channel="/orders", code="user.other"),
+        letter(5, channel="/news"),
+        letter(6, channel="/ret/joe/1/7"),
+    )
+    assert await search.by_channel() == {"/orders": 4, "/news": 1}
+    await dead_letter(at, letter(7, channel="/news"), letter(8, channel="/prices"))
+    await at.letters.purge(LetterFilter(channel="/orders"))
+    assert await search.by_channel() == {"/news": 2, "/prices": 1}
+    monkeypatch.setattr(grouping, "_MOST", 2)
+    assert await search.by_channel() is None
+
+
 async def test_a_group_of_more_causes_than_are_read_at_once_counts_all_of_them(
     at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -489,7 +489,8 @@ class FakeOperations:
         self, prefix: str, cursor: str | None, limit: int, *, sort: str = ""
     ) -> Page[ChannelSummary]:
         self._fail()
-        known = [ChannelSummary(name, 2, 1.5, name in self.held) for name in ("/news", "/orders")]
+        names = ("/news", "/orders")
+        known = [ChannelSummary(name, 2, 1.5, name in self.held, 3) for name in names]
         return _page([each for each in known if each.name.startswith(prefix)], cursor, limit)
 
     async def trace(self, id: str, cursor: str | None) -> Trace:
@@ -727,7 +728,7 @@ class FakeOperations:
         self._changed(who, "upgrade.finish", "store")
         return await self.upgrade()
 
-    async def audit(self, cursor: str | None, limit: int) -> Page[AuditEntry]:
+    async def audit(self, cursor: str | None, limit: int, *, sort: str = "") -> Page[AuditEntry]:
         return _page(list(reversed(self.changes)), cursor, limit)
 
     def _fail(self) -> None:

@@ -137,6 +137,7 @@ class LiveServer(Server):
                 figures=figures,
                 now=now,
                 shards=shards,
+                letters=search,
                 results=self.results,
             ),
         )

@@ -361,6 +361,8 @@ async def test_requests_that_need_no_store_are_answered_while_it_is_away() -> No
             ):
                 with pytest.raises(StoreUnavailable):
                     await asked
+            [channel] = (await api.system.channels("", None, 9, sort="letters")).items
+            assert (channel.name, channel.letters) == ("/a", None)
             with refused_with("resource.db.unavailable"):
                 await api.letters.purge(LetterFilter(), all=True, dry_run=False, who="operator")
             session = await api.sessions.hold("joe/1", "no store", None, who="operator")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.web.admin.faults import RequestFailed
+from holdfast.web.admin.resources import ROUTES
 from holdfast.web.admin.sorting import sorted_page, sorting_of, stretches_of
 from holdfast.web.joint.lists import by_field, joined
 
@@ -26,18 +27,29 @@ class Item:
     parts: tuple[int, ...] = ()
 
 
+def _itself(item: Item) -> Item:
+    return item
+
+
 async def whole(items: Sequence[Item], sort: str, limit: int) -> list[Item]:
     """The list, read part by part."""
     found: list[Item] = []
     cursor = None
     while True:
-        page = await sorted_page(
-            *(stretches_of(items), lambda item: item, sorting_of(sort, "name"), cursor, limit)
-        )
+        rows = stretches_of(items, _itself)
+        page = await sorted_page(rows, sorting_of(sort, "name"), cursor, limit)
         found += page.items
         cursor = page.cursor
         if cursor is None:
             return found
+
+
+def test_every_list_that_comes_in_pages_can_be_sorted() -> None:
+    paged = {each.handler for each in ROUTES if "cursor" in each.params.model_fields}
+    # Groups come by size, and the steps of a message by time.
+    assert paged - {"groups", "trace"} == {
+        each.handler for each in ROUTES if "sort" in each.params.model_fields
+    }
 
 
 ITEMS = [Item("b", 2), Item("a", 2), Item("d", None), Item("c", 10), Item("e", 1)]
@@ -71,7 +83,7 @@ async def test_a_list_is_not_sorted_by_what_it_has_not(sort: str, said: str) -> 
 async def test_a_cursor_of_something_else_is_refused(cursor: str) -> None:
     sorting = sorting_of("size", "name")
     with pytest.raises(RequestFailed, match="cursor"):
-        await sorted_page(stretches_of(ITEMS), lambda item: item, sorting, cursor, 5)
+        await sorted_page(stretches_of(ITEMS, _itself), sorting, cursor, 5)
 
 
 _SHARES = st.lists(st.tuples(st.integers(0, 3) | st.none(), st.integers(0, 2)), max_size=20)
@@ -91,7 +103,7 @@ async def test_the_lists_of_several_shards_are_merged_in_the_same_order(
     cursor = None
     while True:
         pages = [
-            await sorted_page(stretches_of(its), lambda item: item, sorting, cursor, limit)
+            await sorted_page(stretches_of(its, _itself), sorting, cursor, limit)
             for its in by_shard
         ]
         bodies = [

@@ -1,9 +1,11 @@
 """Groups dead letters by less than their cause: by the code alone, or with similar channels."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.delivery.basics.channels import REPLIES
 from holdfast.delivery.letters.dead import DeadLetter, pattern_of
 from holdfast.store import records, scripts
 from holdfast.store.keys import RedisKeys
@@ -41,6 +43,38 @@ class LetterKinds:
     def __init__(self, reader: Reader, keys: RedisKeys) -> None:
         self._reader = reader
         self._keys = keys
+        # The channels of causes that were counted last, by their names.
+        self._channels: Mapping[bytes, str] = {}
+
+    async def by_channel(self) -> Mapping[str, int] | None:
+        """Return how many letters each channel has, without replies, whose channels are many.
+
+        None if there are more causes than one request looks at.
+        """
+        found = await self._reader.ask("ZREVRANGE", self._keys.prints, 0, _MOST, "WITHSCORES")
+        if len(found) > _MOST:
+            return None
+        known = self._channels
+        new = await self._channels_of([name for name, _ in found if name not in known])
+        # A cause stays one of the same channel.
+        self._channels = channels = {
+            name: channel
+            for name, _ in found
+            if (channel := known.get(name) or new.get(name)) is not None
+        }
+        letters = Counter[str]()
+        for name, count in found:
+            if not (channel := channels.get(name, REPLIES)).startswith(REPLIES):
+                letters[channel] += int(count)
+        return letters
+
+    async def _channels_of(self, names: Sequence[bytes]) -> dict[bytes, str]:
+        """Return the channels of causes, except of those that have no letter any more."""
+        found: dict[bytes, str] = {}
+        for part in _parts(names):
+            pages = await self._latest([name.decode() for name in part], 1)
+            found |= {name: page[0].channel for name, page in zip(part, pages, strict=True) if page}
+        return found
 
     async def all(self, by: GroupedBy) -> list[Kind]:
         """Return all kinds, the largest first."""

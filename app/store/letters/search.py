@@ -1,6 +1,6 @@
 """Searches dead letters by index, in bounded steps."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -152,6 +152,10 @@ class LetterSearch:
             await self._kinds.complete(kind, bounds)
         following = start + limit if len(kinds) > start + limit else None
         return GroupPage([_group_of(kind) for kind in shown], await self.total(), following)
+
+    async def by_channel(self) -> Mapping[str, int] | None:
+        """Return how many letters each channel has; None if letters have too many causes."""
+        return await self._kinds.by_channel()
 
     async def _prints(
         self, fingerprint: str | None, start: int, limit: int

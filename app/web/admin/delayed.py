@@ -14,9 +14,9 @@ from holdfast.delivery.shared_queues.delays import Delayed, delays_of
 from holdfast.store.operator_input import Count, Ms
 from holdfast.web.admin.changes import RunningServer, check_cursor
 from holdfast.web.admin.faults import UNKNOWN, RequestFailed
-from holdfast.web.admin.fields import Cursor, Limit, MessageId, Sort
+from holdfast.web.admin.fields import Cursor, Limit, MessageId
 from holdfast.web.admin.route import route
-from holdfast.web.admin.sorting import sorted_page, sorting_of, stretches_of
+from holdfast.web.admin.sorting import Stretches, sortable, stretches_of
 from holdfast.web.admin.views import Page, view_of
 
 _PATH = "/delayed"
@@ -47,9 +47,12 @@ class _Row:
 
     id: str
     due: int
+    accepted: int
     channel: str
     sender: str
+    priority: int
     bytes: int
+    durable: bool
     delayed: Delayed
 
 
@@ -62,15 +65,13 @@ class DelayedResource:
         self._node = state.node
         self._delays = delays_of(state.waiting_places)
 
+    def _rows(self) -> Stretches[_Row]:
+        return stretches_of(self._delays.waiting(), self._row)
+
     @route("GET", _PATH)
-    async def delayed(
-        self, cursor: Cursor = None, limit: Limit = 100, *, sort: Sort = ""
-    ) -> Page[DelayedMessage]:
+    @sortable("id", _rows, lambda self, row: self._view(row.delayed))
+    async def delayed(self, cursor: Cursor = None, limit: Limit = 100) -> Page[DelayedMessage]:
         """List messages that wait until they are due: those due first, or sorted by a field."""
-        if sort:
-            every, sorting = stretches_of(self._delays.waiting()), sorting_of(sort, "id")
-            page = await sorted_page(every, self._row, sorting, cursor, limit)
-            return Page([self._view(each.delayed) for each in page.items], page.cursor)
         check_cursor(_CURSOR, cursor)
         due_ms, _, id = (cursor or "0-0").partition("-")
         last = int(due_ms), int(id)
@@ -91,8 +92,7 @@ class DelayedResource:
             detail["channel"] = found.message.channel
 
     def _row(self, delayed: Delayed) -> _Row:
-        message, id = delayed.message, self._node.id_of(delayed.id)
-        return _Row(id, delayed.due_ms, message.channel, message.sender, len(message.wire), delayed)
+        return view_of(_Row, delayed.message, **self._facts(delayed), delayed=delayed)
 
     def _view(self, delayed: Delayed) -> DelayedMessage:
         message = delayed.message
@@ -100,11 +100,17 @@ class DelayedResource:
         return view_of(
             DelayedMessage,
             message,
-            id=self._node.id_of(message.id),
-            due=delayed.due_ms,
-            accepted=message.id // NS_PER_MS,
-            bytes=len(message.wire),
-            durable=message.is_durable,
+            **self._facts(delayed),
             data=None if is_cut else part(publish_in(message).event.get("data")),
             is_cut=is_cut,
         )
+
+    def _facts(self, delayed: Delayed) -> dict[str, Any]:
+        message = delayed.message
+        return {
+            "id": self._node.id_of(message.id),
+            "due": delayed.due_ms,
+            "accepted": message.id // NS_PER_MS,
+            "bytes": len(message.wire),
+            "durable": message.is_durable,
+        }

@@ -25,11 +25,10 @@ from holdfast.web.admin.fields import (
     Limit,
     PublishableOptions,
     ReplayId,
-    Sort,
     Text,
 )
 from holdfast.web.admin.route import route
-from holdfast.web.admin.sorting import sorted_page, sorting_of
+from holdfast.web.admin.sorting import Stretches, sortable
 from holdfast.web.admin.views import Page
 
 _CURSOR = re.compile(r"[0-9]{19}")
@@ -48,20 +47,16 @@ class LetterResource:
         # Replays that are starting, whether or not a request still waits for them.
         self._starting: set[asyncio.Task[views.Replay]] = set()
 
+    async def _summaries(self, filter: LetterFilter) -> Stretches[views.LetterSummary]:
+        async for letters, _ in self._letters.search.scan(filter):
+            yield [*map(self._summary, letters)]
+
     @route("GET", "/dead-letters")
+    @sortable("id", _summaries)
     async def letters(
-        self,
-        filter: LetterFilter,
-        cursor: Cursor = None,
-        limit: Limit = 100,
-        *,
-        sort: Sort = "",
+        self, filter: LetterFilter, cursor: Cursor = None, limit: Limit = 100
     ) -> Page[views.LetterSummary]:
         """List dead letters, the latest first or sorted by a field."""
-        if sort:
-            found = (letters async for letters, _ in self._letters.search.scan(filter))
-            sorting = sorting_of(sort, "id")
-            return await sorted_page(found, self._summary, sorting, cursor, limit)
         check_cursor(_CURSOR, cursor)
         page = await self._letters.search.query(filter, cursor, limit)
         return Page([self._summary(each) for each in page.letters], page.cursor)

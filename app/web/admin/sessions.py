@@ -25,12 +25,11 @@ from holdfast.web.admin.fields import (
     HoldEnd,
     Limit,
     SessionLimit,
-    Sort,
     Text,
 )
 from holdfast.web.admin.route import route
 from holdfast.web.admin.session_filter import ALL_SESSIONS, SessionFilter
-from holdfast.web.admin.sorting import sorted_page, sorting_of, stretches_of
+from holdfast.web.admin.sorting import Stretches, sortable, stretches_of
 from holdfast.web.admin.views import Page
 
 log = logging.getLogger(__name__)
@@ -49,19 +48,19 @@ class SessionResource:
         self._options, self._node, self._all = state.options, state.node, state.sessions
         self._letters = letters
 
+    async def _summaries(self, filter: SessionFilter) -> Stretches[views.SessionSummary]:
+        """Yield the matching sessions in smaller parts: what is shown of each takes its time."""
+        async for matching in self._matching(filter):
+            there = (each for each in matching if not each.is_gone)
+            async for stretch in stretches_of(there, self._summary):
+                yield stretch
+
     @route("GET", "/sessions")
+    @sortable("key", _summaries)
     async def sessions(
-        self,
-        filter: SessionFilter,
-        cursor: Cursor = None,
-        limit: Limit = 100,
-        *,
-        sort: Sort = "",
+        self, filter: SessionFilter, cursor: Cursor = None, limit: Limit = 100
     ) -> Page[views.SessionSummary]:
         """List sessions, by name or sorted by a field."""
-        if sort:
-            sorting = sorting_of(sort, "key")
-            return await sorted_page(self._in_parts(filter), self._summary, sorting, cursor, limit)
         after = cursor or ""
         found: list[tuple[str, Session]] = []
         async for stretch in self._matching(filter):
@@ -154,12 +153,6 @@ class SessionResource:
                 if _fits(self._life, session, filter, self._server.clock())
             ]
             await asyncio.sleep(0)
-
-    async def _in_parts(self, filter: SessionFilter) -> AsyncIterator[list[Session]]:
-        """Yield the matching sessions in smaller parts: what is shown of each takes its time."""
-        async for stretch in self._matching(filter):
-            async for part in stretches_of(stretch):
-                yield [each for each in part if not each.is_gone]
 
     async def _in_turns(self, sessions: Iterable[Session]) -> AsyncIterator[Session]:
         """Yield the sessions one by one, while the store has room for their letters."""

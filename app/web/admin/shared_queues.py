@@ -14,7 +14,7 @@ from holdfast.delivery.shared_queues import shared_queues
 from holdfast.delivery.shared_queues.work import PREFIX
 from holdfast.store.operator_input import Channel, Count, Ms, Subject
 from holdfast.web.admin.changes import RunningServer
-from holdfast.web.admin.fields import Cursor, EntryLimit, Limit, Sort
+from holdfast.web.admin.fields import Cursor, EntryLimit, Limit
 from holdfast.web.admin.route import route
 from holdfast.web.admin.session_views import (
     ClearedQueue,
@@ -23,7 +23,7 @@ from holdfast.web.admin.session_views import (
     entry,
     session_summary,
 )
-from holdfast.web.admin.sorting import sorted_page, sorting_of, stretches_of
+from holdfast.web.admin.sorting import Stretches, sortable, stretches_of
 from holdfast.web.admin.views import Page, first_names
 
 _SUBJECT = "/subjects/{subject}/queue"
@@ -62,14 +62,13 @@ class SharedQueueResource:
         self._channels, self._routes = state.channels, state.routes
         self._options, self._node = state.options, state.node
 
+    def _subject_queues(self) -> Stretches[SubjectQueue]:
+        return stretches_of(_waited_for(self._subjects), self._subject_queue)
+
     @route("GET", "/subjects")
-    async def subjects(
-        self, cursor: Cursor = None, limit: Limit = 100, *, sort: Sort = ""
-    ) -> Page[SubjectQueue]:
+    @sortable("subject", _subject_queues)
+    async def subjects(self, cursor: Cursor = None, limit: Limit = 100) -> Page[SubjectQueue]:
         """List subjects that messages wait for, by name or sorted by a field."""
-        if sort:
-            sorting, every = sorting_of(sort, "subject"), stretches_of(_waited_for(self._subjects))
-            return await sorted_page(every, self._subject_queue, sorting, cursor, limit)
         found, after = _page(self._subjects, cursor, limit)
         return Page([self._subject_queue(each) for each in found], after)
 
@@ -87,14 +86,13 @@ class SharedQueueResource:
         """Discard all messages that wait for a subject."""
         return await self._clear("subject.clear", subject, self._subjects.queue(subject), who)
 
+    def _work_queues(self) -> Stretches[WorkQueue]:
+        return stretches_of(_waited_for(self._work), self._work_queue)
+
     @route("GET", "/work-queues")
-    async def work_queues(
-        self, cursor: Cursor = None, limit: Limit = 100, *, sort: Sort = ""
-    ) -> Page[WorkQueue]:
+    @sortable("channel", _work_queues)
+    async def work_queues(self, cursor: Cursor = None, limit: Limit = 100) -> Page[WorkQueue]:
         """List work queues in which messages wait, by channel or sorted by a field."""
-        if sort:
-            sorting, every = sorting_of(sort, "channel"), stretches_of(_waited_for(self._work))
-            return await sorted_page(every, self._work_queue, sorting, cursor, limit)
         found, after = _page(self._work, cursor and PREFIX + cursor, limit)
         items = [self._work_queue(each) for each in found]
         return Page(items, after and after.removeprefix(PREFIX))

@@ -1,6 +1,7 @@
 """The server itself: its figures and channels, commands and the audit."""
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, get_args
 
 from pydantic import Field
@@ -8,6 +9,8 @@ from pydantic import Field
 from holdfast.bayeux.commands.grammar import understand
 from holdfast.bayeux.commands.running import CommandReply, Commands
 from holdfast.store.audit import AuditEntry
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.letters.search import LetterSearch
 from holdfast.store.operator_input import Channel
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.web.admin import system_views as views
@@ -21,7 +24,6 @@ from holdfast.web.admin.fields import (
     Limit,
     Prefix,
     ResultName,
-    Sort,
     Text,
 )
 from holdfast.web.admin.figures import LiveFigures
@@ -31,7 +33,7 @@ from holdfast.web.admin.now_views import Now, ShardNow
 from holdfast.web.admin.route import route
 from holdfast.web.admin.session_views import HeldChannel, held_channel
 from holdfast.web.admin.shards import ShardViews
-from holdfast.web.admin.sorting import sorted_page, sorting_of, stretches_of
+from holdfast.web.admin.sorting import Stretches, sortable, stretches_of
 from holdfast.web.admin.tokens import Role
 from holdfast.web.admin.views import Page, TableColumn, first_names
 
@@ -49,6 +51,7 @@ class SystemResource:
         figures: LiveFigures,
         now: LiveNow,
         shards: ShardViews,
+        letters: LetterSearch,
         results: PipelineResults,
     ) -> None:
         self._server = server
@@ -57,7 +60,7 @@ class SystemResource:
         self._channel_holds = server.life.channel_holds
         self._audit = server.audit
         self._figures, self._now, self._shards = figures, now, shards
-        self._results = results
+        self._letters, self._results = letters, results
         self._commands = Commands(server.life, server.clock)
 
     @route("GET", "/about")
@@ -110,26 +113,46 @@ class SystemResource:
 
     # Channels
 
+    async def _every_channel(self, prefix: str) -> Stretches[views.ChannelSummary]:
+        async for stretch in stretches_of(*await self._channels(prefix)):
+            yield stretch
+
     @route("GET", "/channels")
+    @sortable("name", _every_channel)
     async def channels(
-        self, prefix: Prefix = "", cursor: Cursor = None, limit: Limit = 100, *, sort: Sort = ""
+        self, prefix: Prefix = "", cursor: Cursor = None, limit: Limit = 100
     ) -> Page[views.ChannelSummary]:
-        """List channels and patterns with subscribers or messages, by name or sorted by a field."""
+        """List channels with subscribers, messages or dead letters, by name or sorted by a field.
+
+        Patterns are listed with the subscribers to exactly them.
+        """
+        names, summary = await self._channels(prefix)
+        found, after = first_names(names, cursor, limit)
+        return Page([*map(summary, found)], after)
+
+    async def _channels(
+        self, prefix: str
+    ) -> tuple[list[str], Callable[[str], views.ChannelSummary]]:
+        """Return the names of channels and patterns, and what tells about one of them."""
+        letters = await self._letters_by_channel()
         hub, held = self._hub, self._guard.held
         rates = None if hub.watch is None else hub.watch.rates
         sizes = dict(hub.routes.sizes())
-        names = sizes.keys() | (rates or {}).keys() | held.keys()
-        fit = [name for name in names if name.startswith(prefix)]
+        names = sizes.keys() | (rates or {}).keys() | held.keys() | (letters or {}).keys()
 
         def summary(name: str) -> views.ChannelSummary:
             rate = None if rates is None else round(rates.get(name, 0.0), 2)
-            return views.ChannelSummary(name, sizes.get(name, 0), rate, name in held)
+            dead = None if letters is None else letters.get(name, 0)
+            return views.ChannelSummary(name, sizes.get(name, 0), rate, name in held, dead)
 
-        if sort:
-            sorting = sorting_of(sort, "name")
-            return await sorted_page(stretches_of(fit), summary, sorting, cursor, limit)
-        found, after = first_names(fit, cursor, limit)
-        return Page([summary(name) for name in found], after)
+        return [name for name in names if name.startswith(prefix)], summary
+
+    async def _letters_by_channel(self) -> Mapping[str, int] | None:
+        try:
+            return await self._letters.by_channel()
+        except StoreUnavailable:
+            # All else is known without the store.
+            return None
 
     @route("GET", "/held-channels")
     async def held_channels(self) -> list[HeldChannel]:
@@ -186,8 +209,9 @@ class SystemResource:
             return self._commands.run(understood, who)
 
     @route("GET", "/audit")
+    @sortable("id", lambda self: self._audit.all())
     async def audit(self, cursor: Cursor = None, limit: Limit = 100) -> Page[AuditEntry]:
-        """List changes and who made them, the latest first."""
+        """List changes and who made them, the latest first or sorted by a field."""
         check_cursor(_CURSOR, cursor)
         return Page(*await self._audit.read(cursor, limit))
 

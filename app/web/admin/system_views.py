@@ -34,6 +34,13 @@ class ChannelSummary:
         Field(description="Messages per second; null while nobody listens on `/sys/figures`."),
     ]
     held: Annotated[bool, Field(description="It is held back, by the server or by an operator.")]
+    letters: Annotated[
+        Count | None,
+        Field(
+            description="Its dead letters; null while the store is unavailable, and if letters "
+            "have more than 20,000 causes."
+        ),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
 """The resource of topics: their states and what keeps them, and erasing them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated
 
 from pydantic import Field
 
 from holdfast.bayeux.services.history_search import HistorySearch
-from holdfast.bayeux.services.topic_status import TopicStatus, TopicStatuses, page_of
+from holdfast.bayeux.services.topic_status import TopicStatuses, page_of
 from holdfast.bayeux.sessions.topic_life import NOT_EVERYWHERE
 from holdfast.bayeux.state.backlog import SerialWork
 from holdfast.delivery.basics.error_codes import SHARD_UNREACHABLE
@@ -20,10 +20,10 @@ from holdfast.store.operator_input import Channel
 from holdfast.web.admin import topic_views as views
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.faults import UNKNOWN, RequestFailed, illegal
-from holdfast.web.admin.fields import Cursor, EntryLimit, FilterText, Limit, Prefix, Sort
+from holdfast.web.admin.fields import Cursor, EntryLimit, FilterText, Limit, Prefix
 from holdfast.web.admin.message_views import KeptMessage, kept_message
 from holdfast.web.admin.route import route
-from holdfast.web.admin.sorting import sorted_page, sorting_of, stretches_of
+from holdfast.web.admin.sorting import Stretches, sortable, stretches_of
 from holdfast.web.admin.views import Page, view_of
 
 Force = Annotated[bool, Field(description="Discard messages that wait in queues.")]
@@ -40,23 +40,23 @@ class TopicResource:
         self._backlog = state.backlog
         self._statuses = TopicStatuses(state.topics, state.rules, state.work, state.routes)
 
+    async def _all(self, prefix: str) -> Stretches[views.Topic]:
+        names = [name for name, is_there in self._topics.names.beginning(prefix, "") if is_there]
+        async for stretch in stretches_of(names, str):
+            yield self._views(stretch)
+
+    def _views(self, names: Sequence[str]) -> list[views.Topic]:
+        return [view_of(views.Topic, each) for each in self._statuses.of_all(names)]
+
     @route("GET", "/topics")
+    @sortable("channel", _all)
     async def topics(
-        self, prefix: Prefix = "", cursor: Cursor = None, limit: Limit = 100, *, sort: Sort = ""
+        self, prefix: Prefix = "", cursor: Cursor = None, limit: Limit = 100
     ) -> Page[views.Topic]:
         """List topics, by name or sorted by a field."""
-        if sort:
-            view, every = partial(view_of, views.Topic), self._all(prefix)
-            return await sorted_page(every, view, sorting_of(sort, "channel"), cursor, limit)
         names = self._topics.names.beginning(prefix, cursor or "")
         found, after = page_of(names, limit)
-        return Page([view_of(views.Topic, each) for each in self._statuses.of_all(found)], after)
-
-    async def _all(self, prefix: str) -> AsyncIterator[list[TopicStatus]]:
-        """Yield all topics in parts; other tasks run between them."""
-        names = [name for name, is_there in self._topics.names.beginning(prefix, "") if is_there]
-        async for stretch in stretches_of(names):
-            yield self._statuses.of_all(stretch)
+        return Page(self._views(found), after)
 
     @route("GET", "/topic")
     async def topic(self, channel: Channel) -> views.Topic:

@@ -12,7 +12,7 @@ _AT_ONCE_MS = 1000
 
 
 def audited(pages: Mapping[int, Json], limit: int, order: Order) -> Json:
-    """Return one page of the audit, the latest entries first."""
+    """Return one page of the audit, in which what is alike but for its time is sorted by that."""
     for shard, page in pages.items():
         for entry in page["items"]:
             entry["shard"] = shard
@@ -23,14 +23,14 @@ def audited(pages: Mapping[int, Json], limit: int, order: Order) -> Json:
 def _once(entries: list[Json]) -> list[Json]:
     """Return the entries without those that other shards have of the same request."""
     kept = list[Json]()
-    # The latest entry of each kind, and the shards that have one.
-    latest: dict[Any, tuple[int, set[int]]] = {}
+    # When the first entry of each kind was made, and the shards that have one.
+    firsts: dict[Any, tuple[int, set[int]]] = {}
     for entry in entries:
         kind, shard = repr([entry[name] for name in _SAME]), entry.pop("shard")
-        time, shards = latest.get(kind, (0, set[int]()))
-        if shards and shard not in shards and time - entry["time"] <= _AT_ONCE_MS:
+        time, shards = firsts.get(kind, (0, set[int]()))
+        if shards and shard not in shards and abs(time - entry["time"]) <= _AT_ONCE_MS:
             shards.add(shard)
         else:
-            latest[kind] = (entry["time"], {shard})
+            firsts[kind] = (entry["time"], {shard})
             kept.append(entry)
     return kept

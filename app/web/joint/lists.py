@@ -32,7 +32,7 @@ def by_name(field: str, combine: Combine | None = None) -> Order:
 
 
 def by_field(sorting: Sorting) -> Order:
-    """Return the order of a list that is sorted by a field."""
+    """Return the order of a list that is sorted by a field of its items."""
     return Order(
         place=lambda item: sorting.place(item[sorting.field], item[sorting.name]),
         read=sorting.read,

@@ -12,12 +12,14 @@ from aiohttp import web
 
 from holdfast.web.admin.faults import TOO_SLOW, RequestFailed
 from holdfast.web.admin.paths import LINES
-from holdfast.web.admin.sorting import Sorting, sorting_of
+from holdfast.web.admin.sorting import Sorting, not_its_cursor, sorting_of
 from holdfast.web.joint.asking import GIVEN_ID, SWEEP_S, Answer, Ask, Json, NoAnswer, Shards
 from holdfast.web.joint.hearing import AWAY, Heard, heard, refusal
 from holdfast.web.joint.lists import Order, by_field, combined, joined
 
 _NOT_HERE = (400, 404)
+# The field that tells which shard has an item.
+_SHARD = "shard"
 # The most items of one request.
 _MOST_OF_PART = 500
 # In a list that is sorted by size, a cursor is a number of items.
@@ -75,7 +77,7 @@ class Paged:
     """The page of a list whose cursor is a place in its order.
 
     Args:
-        names_shard: Whether each item says which shard has it.
+        names_shard: Whether each item says which shard has it, and the list can be sorted by that.
     """
 
     order: Order
@@ -83,14 +85,36 @@ class Paged:
     names_shard: bool = False
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
+        sort = sorting_of(ask.given("sort") or "", self.order.name)
+        if self.names_shard and sort.field == _SHARD:
+            return await self._by_shard(shards, ask, sort)
         found = heard(await shards.ask_all(ask))
-        sort = ask.given("sort")
-        if sort and self.order.combine is not None:
-            return await self._sorted_whole(shards, ask, sorting_of(sort, self.order.name))
+        if sort.field and self.order.combine is not None:
+            return await self._sorted_whole(shards, ask, sort)
         if self.names_shard:
             for shard, body in found.answers.items():
-                body["items"] = [{**item, "shard": shard} for item in body["items"]]
-        order = by_field(sorting_of(sort, self.order.name)) if sort else self.order
+                body["items"] = _of_shard(shard, body["items"])
+        page = joined(found.bodies, limit_of(ask, self.usual), order_of(ask, self.order))
+        return with_unanswered(found, page)
+
+    async def _by_shard(self, shards: Shards, ask: Ask, sorting: Sorting) -> Json:
+        """List what one shard has, by name, behind all that the shards before it have."""
+        order, own = by_field(sorting), replace(sorting, field=sorting.name)
+        begin = ask.asking(sort=own.written, cursor=None)
+        asks = dict.fromkeys(shards.numbers, begin)
+        if (cursor := ask.given("cursor")) is not None:
+            _, last, name = sorting.read(cursor)
+            if last not in shards.numbers:
+                raise not_its_cursor()
+            is_descending = sorting.is_descending
+            # Of the others, those that come later.
+            asks = {each: begin for each in asks if (each < last if is_descending else each > last)}
+            asks[last] = begin.asking(cursor=own.write(own.place(name, name)))
+        found = heard(await asyncio.gather(*(shards.ask(*each) for each in asks.items())))
+        for shard, body in found.answers.items():
+            body["items"] = _of_shard(shard, body["items"])
+            if body["cursor"] is not None:
+                body["cursor"] = order.write(order.place(body["items"][-1]))
         page = joined(found.bodies, limit_of(ask, self.usual), order)
         return with_unanswered(found, page)
 
@@ -298,6 +322,16 @@ def with_unanswered(found: Heard, answer: Json) -> Json:
     if not answer and not found.unanswered:
         return answer
     return {**answer, "unanswered": found.unanswered}
+
+
+def order_of(ask: Ask, usual: Order) -> Order:
+    """Return in which order a list is wanted; the shards have checked it."""
+    sort = ask.given("sort")
+    return by_field(sorting_of(sort, usual.name)) if sort else usual
+
+
+def _of_shard(shard: int, items: list[Json]) -> list[Json]:
+    return [{**item, _SHARD: shard} for item in items]
 
 
 def limit_of(ask: Ask, usual: int) -> int:

@@ -37,7 +37,7 @@ def channel(found: list[Json]) -> Json:
     """Return a channel of the list of channels."""
     rates = known(each["rate"] for each in found)
     return with_sums(
-        *(found, "subscribers"),
+        *(found, "subscribers", "letters"),
         rate=sum(rates) if rates else None,
         held=any(each["held"] for each in found),
     )

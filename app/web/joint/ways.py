@@ -27,6 +27,7 @@ from holdfast.web.joint.rules import (
     Same,
     Sweep,
     limit_of,
+    order_of,
     with_unanswered,
 )
 
@@ -64,7 +65,8 @@ class _Audit:
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
         found = heard(await shards.ask_all(ask))
-        return with_unanswered(found, audited(found.answers, limit_of(ask, _MOST), _BY_STREAM_ID))
+        order = order_of(ask, _BY_STREAM_ID)
+        return with_unanswered(found, audited(found.answers, limit_of(ask, _MOST), order))
 
 
 class _History:
@@ -132,7 +134,7 @@ _by_id = partial(
     Order, place=itemgetter("id"), read=str, write=str, is_latest_first=True, name="id"
 )
 _BY_STREAM_ID: Final = Order(
-    place=lambda item: _pair(item["id"]), read=_pair, write=_text, is_latest_first=True
+    place=lambda item: _pair(item["id"]), read=_pair, write=_text, is_latest_first=True, name="id"
 )
 _OF_SESSION: Final = Holder(_session)
 

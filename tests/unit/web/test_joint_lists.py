@@ -46,12 +46,15 @@ def test_all_pages_together_have_each_item_once_in_order(
 
 
 def test_a_channel_of_several_shards_is_one_item() -> None:
-    shards = [
-        {"items": [{"name": "/a", "subscribers": n, "rate": rate, "held": held}], "cursor": None}
-        for n, rate, held in ((1, None, False), (2, 0.5, True))
-    ]
-    [found] = joined(shards, 10, by_name("name", channel))["items"]
-    assert found == {"name": "/a", "subscribers": 3, "rate": 0.5, "held": True}
+    names = ("name", "subscribers", "rate", "held", "letters")
+    first, second, third = (
+        {"items": [dict(zip(names, ("/a", *each), strict=True))], "cursor": None}
+        for each in ((1, None, False, 4), (2, 0.5, True, 0), (0, None, False, None))
+    )
+    [found] = joined([first, second], 10, by_name("name", channel))["items"]
+    assert [found[name] for name in names] == ["/a", 3, 0.5, True, 4]
+    [found] = joined([first, third], 10, by_name("name", channel))["items"]
+    assert found["letters"] is None, "one shard does not know"
 
 
 def change(time: int, target: str, detail: Any = None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ async def test_a_server_has_started_before_anyone_asked() -> None:
     node.now_ms = lambda: 9_000
     node.name = "a"
     figures = Mock(started=5_000)
-    resource = SystemResource(server, figures=figures, now=Mock(), shards=Mock(), results=Mock())
+    others = {each: Mock() for each in ("now", "shards", "letters", "results")}
+    resource = SystemResource(server, figures=figures, **others)
     about = await resource.about("operator ada")
     assert (about.started, about.now) == (5_000, 9_000)

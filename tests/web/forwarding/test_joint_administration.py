@@ -90,8 +90,31 @@ async def test_the_lists_of_all_shards_are_sorted_by_a_field(both: Workers, ada:
         assert "items" in await ada.get(path)
     for path in ("/dead-letters?sort=-attempts", "/delayed?sort=-bytes"):
         assert "items" in await ada.get(path)
+    assert "items" in await ada.get("/audit?sort=who")
     status, refused = await ada.ask("GET", "/sessions?sort=colour")
     assert (status, "choose one of" in refused["error"]["message"]) == (400, True)
+
+
+@pytest.mark.parametrize("sort", ["shard", "-shard"])
+async def test_sessions_are_sorted_by_the_shard_that_has_them(
+    both: Workers, ada: Operator, sort: str
+) -> None:
+    keys = await named(both)
+    is_descending = sort.startswith("-")
+    wanted = sorted(
+        ((both.home_of(key.partition("/")[0]), key) for key in keys), reverse=is_descending
+    )
+    for limit in (1, 3, 4):
+        found: list[tuple[int, str]] = []
+        asked: dict[str, str] = {"sort": sort}
+        while asked:
+            page = await ada.get("/sessions", limit=limit, **asked)
+            found += [(each["shard"], each["key"]) for each in page["items"]]
+            asked = {**asked, "cursor": page["cursor"]} if page["cursor"] else {}
+        assert found == wanted
+    nowhere = orjson.dumps([not is_descending, 7, "joe/1"]).hex()
+    status, refused = await ada.ask("GET", f"/sessions?sort={sort}&cursor={nowhere}")
+    assert (status, refused["error"]["message"]) == (400, "cursor: not a cursor of this list")
 
 
 async def test_one_session_is_shown_held_and_ended_wherever_it_is(
@@ -171,6 +194,10 @@ async def test_a_channel_is_counted_held_and_released_in_all_shards(
     await ada.change("DELETE", "/held-channels", channel="/news")
     assert ["/news" in each.bayeux.state.guard.held for each in both.servers] == [False, False]
     entries = (await ada.get("/audit"))["items"]
+    assert [each["action"] for each in entries] == ["channel.release", "channel.hold"]
+    for sort in ("action", "-action", "time", "-who"):
+        entries = (await ada.get("/audit", sort=sort))["items"]
+        assert len(entries) == 2, "what all shards did is one entry in any order"
     assert [each["action"] for each in entries] == ["channel.release", "channel.hold"]
 
 
@@ -334,6 +361,9 @@ async def test_dead_letters_of_all_shards_are_one_list_and_one_group(
     assert (groups["total"], groups["cursor"], sum(group["hours"])) == (4, None, 4)
     [kind] = (await ada.get("/dead-letters/groups", by="code"))["items"]
     assert (kind["count"], kind["channel"], kind["fingerprint"]) == (4, "/**", None)
+    # No shard has a subscriber any more.
+    [news] = (await ada.get("/channels", sort="-letters", limit=1))["items"]
+    assert (news["name"], news["subscribers"], news["letters"]) == ("/news", 0, 4)
     path = f"/dead-letters/groups/{group['fingerprint']}"
     await ada.change("PUT", f"{path}/remark", {"assignee": "ada"})
     [group] = (await ada.get("/dead-letters/groups"))["items"]
