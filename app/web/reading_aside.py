@@ -94,16 +94,21 @@ class ReadingAside(SocketReading):
             self._put_aside(data)
             self._scheduler.read_later(self._read_deferred)
             return True
-        client = self._client_of(data)
-        if not self._lines.holds(client) and not self._is_new_and_late(data):
+        is_late = self._is_new_and_late(data)
+        if not is_late and not self._lines:
             return False
-        self._line_up(client, data)
+        # Thousands may wait: what is known of their place is not asked for again.
+        place = self._place_of_new(data)
+        client = self._client_of(data, place)
+        if not is_late and not self._lines.holds(client):
+            return False
+        self._line_up(client, data, place if is_late else b"")
         return True
 
     def _is_new_and_late(self, data: bytes) -> bool:
         """Return whether `_puts_off_unparsed` would put these bytes aside, in the usual case."""
-        is_new = self._begun is None and not self._begins_as_before(data)
-        return is_new and len(data) <= _FEW and self._endpoint.turn.is_spent()
+        is_late = self._begun is None and len(data) <= _FEW and self._endpoint.turn.is_spent()
+        return is_late and not self._begins_as_before(data)
 
     def _puts_off_unparsed(self, data: bytes) -> bool:
         """Put bytes aside if the turn is over, or if they are too many to be parsed together."""
@@ -125,12 +130,15 @@ class ReadingAside(SocketReading):
         self._take_up()
         return True
 
-    def _client_of(self, data: bytes) -> bytes:
+    def _client_of(self, data: bytes, place: bytes = b"") -> bytes:
         begun = self._begun
         if begun is not None and begun.head:
             data = begun.head + data
-        place = place_of(self._find_address(), self._kind_of(data))
-        return self._lines.client_of(data, place)
+            place = b""
+        return self._lines.client_of(data, place or self._place_of_new(data))
+
+    def _place_of_new(self, data: bytes) -> bytes:
+        return place_of(self._find_address(), self._kind_of(data))
 
     def _find_address(self) -> bytes:
         if self._address is None:
@@ -138,19 +146,22 @@ class ReadingAside(SocketReading):
             self._address = peer[0].encode() if isinstance(peer, tuple) else b""
         return self._address
 
-    def _line_up(self, client: bytes, data: bytes = b"") -> None:
-        """Let these bytes, behind those aside, wait for the turn of their client."""
+    def _line_up(self, client: bytes, data: bytes = b"", place: bytes = b"") -> None:
+        """Let these bytes, behind those aside, wait for the turn of their client at its place."""
         self._in_line = True
         if self._is_full or self._size_aside + len(data) > _FEW:
             self._let_others_rest()
             self._stop_reading()
         if data:
             self._put_all_aside(data)
-        first = self._set_aside[0] if self._set_aside else b""
-        kind = RequestKind.REPEATED if self._begins_as_before(first) else self._kind_of(first)
-        place = place_of(self._find_address(), kind)
-        self._lines.add(self._read_in_turn, client, place)
+        self._lines.add(self._read_in_turn, client, place or self._place_of_first())
         self._scheduler.answer_if_overdue()
+
+    def _place_of_first(self) -> bytes:
+        first = self._set_aside[0] if self._set_aside else b""
+        if self._begins_as_before(first):
+            return place_of(self._find_address(), RequestKind.REPEATED)
+        return self._place_of_new(first)
 
     def _kind_of(self, data: bytes) -> RequestKind:
         return kind_of(data, is_first=self.unused_since is not None)
@@ -166,6 +177,9 @@ class ReadingAside(SocketReading):
         """Take measures if much waits: to read more of others takes long, too."""
 
     def _put_all_aside(self, data: bytes) -> None:
+        if len(data) <= _MAX_SET_ASIDE:
+            self._put_aside(data)
+            return
         for start in range(0, len(data), _MAX_SET_ASIDE):
             # Cutting small pieces off a longer one would copy the rest too often.
             self._put_aside(data[start : start + _MAX_SET_ASIDE])

@@ -20,6 +20,8 @@ def client_of(request: bytes) -> bytes:
         (b"POST / HTTP/1.1\r\ncookie: B=x\r\nContent-Length: 99\r\n\r\n[", b"B=x"),
         # More of it is to come.
         (b"POST / HTTP/1.1\r\nCookie: B=x\r\nHost:", b"B=x"),
+        (b"POST / HTTP/1.1\r\nCookie: B=x", b"B=x"),
+        (b"POST / HTTP/1.1\r\nCookie: B=x;", b"B=x"),
         (b"POST / HTTP/1.1\r\nHost: h\r\n", b"place"),
         # Without a cookie.
         (b'POST / HTTP/1.1\r\n\r\n[{"clientId" : "s", "data": {"clientId": "t"}}]', b"s"),
