@@ -21,6 +21,7 @@ from holdfast.bayeux.state.backlog import SerialWork
 from holdfast.bayeux.state.phase import Phase
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.subscribe.handler import SubscribeHandler
+from holdfast.delivery.basics.ignoring import ignore
 
 if TYPE_CHECKING:
     from holdfast.bayeux.publish.among_shards import AmongShards
@@ -35,10 +36,6 @@ _BETWEEN_CHECKS: Final = 16
 
 # Called every tenth of a second, with the time and with the wall clock in ms.
 Tick = Callable[[float, int], None]
-
-
-def _nothing() -> None:
-    """Ignore the end of a stop, or the beginning of long work."""
 
 
 class Bayeux:
@@ -154,7 +151,7 @@ class Bayeux:
         self.state.services.add(TOPICS, topics.serve)
         letters.add(TOPIC_CALL, topics.carry_out)
 
-    def flush(self, now: float, before_long_work: Callable[[], None] = _nothing) -> bool:
+    def flush(self, now: float, before_long_work: Callable[[], None] = ignore) -> bool:
         """End the turn: send news to sessions, and continue long work.
 
         Returns whether another turn must follow: the budget was spent, or another session became
@@ -233,7 +230,7 @@ class Bayeux:
         """Resume sending on a connection that takes bytes again."""
         self.life.drained(pipe)
 
-    def stop(self, now: float, done: Callable[[], None] = _nothing) -> None:
+    def stop(self, now: float, done: Callable[[], None] = ignore) -> None:
         """Answer all held connects, over several turns if necessary, and hold no more.
 
         Then call `done`. Clients return spread over some seconds.

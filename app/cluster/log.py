@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Protocol
 from holdfast.cluster.frames import Behind, Entry, Facts, Seen, split, write
 from holdfast.cluster.places import NOWHERE, Place
 from holdfast.cluster.trimming import KEEP_S
+from holdfast.delivery.basics.ignoring import ignore
 
 # How long passing entries wait for the store, and how many bytes of them.
 _WAIT_S: Final = 5.0
@@ -288,7 +289,7 @@ class Log:
         is_due = now - self._told_at >= pause_s and now >= self._expects_until
         if (self._untold or self._has_news) and is_due and self._port.is_available:
             self._told_at = now
-            self.state(_NO_FACTS, now, _ignore)
+            self.state(_NO_FACTS, now, ignore)
 
     def state(self, facts: Facts, now: float, done: Callable[[Place | None], None]) -> None:
         """Append a frame with facts that have changed, behind everything so far.
@@ -307,10 +308,6 @@ class Log:
         self._untold = self._told | self._untold
         self._told = {}
         self._is_awaited = True
-
-
-def _ignore(_: Place | None) -> None:
-    """Ignore where places were told."""
 
 
 def _size(entries: Sequence[Addressed]) -> int:

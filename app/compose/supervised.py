@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.succession import CannotGoOn, CannotLeave
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.supervisor.control import (
     LOCK,
     MOST_DESCRIPTORS,
@@ -84,12 +85,12 @@ class Supervised:
         self.links = ""
         self.ends: Mapping[int, Ends] = {}
         # Tells people that all of them serve.
-        self.welcome: Callable[[], None] = _say_nothing
+        self.welcome: Callable[[], None] = ignore
         self._beat: asyncio.TimerHandle | None = None
         # Set when this one, which leaves or ends, need not follow other shards any more.
         self._may_rest = asyncio.Event()
         # Ends a start that is under way.
-        self._abandon: Callable[[], object] = _say_nothing
+        self._abandon: Callable[[], object] = ignore
 
     async def begin(self) -> None:
         """Learn what this server inherits. Raises `CannotStart`."""
@@ -143,7 +144,7 @@ class Supervised:
             task.uncancel()
             raise CannotStart(_NO_SUPERVISOR) from None
         finally:
-            self._abandon = _say_nothing
+            self._abandon = ignore
 
     async def ended(self) -> None:
         """Wait for the end of the supervisor."""
@@ -203,7 +204,7 @@ class Supervised:
 
     async def dismissed(self) -> None:
         # It says by itself that it was abandoned.
-        self._abandon, abandon = _say_nothing, self._abandon
+        self._abandon, abandon = ignore, self._abandon
         ends = [asyncio.create_task(each.wait()) for each in (self._stopped, self._is_abandoned)]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -267,10 +268,6 @@ class Supervised:
         self._beat = self._loop.call_later(_BEAT_S, self._say_alive)
         with suppress(ConnectionError):
             self._channel.send(say=Say.ALIVE)
-
-
-def _say_nothing() -> None:
-    pass
 
 
 async def do_as_asked(supervisor: Supervised, server: HandingOver) -> bool:

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.offline.division import Places
 from holdfast.offline.moving_work import left_by, mark_at_queue
@@ -28,7 +29,7 @@ class Moving:
         places: Places,
         *,
         most_keys: int,
-        advance: Callable[[int], None] = lambda _: None,
+        advance: Callable[[int], None] = ignore,
         is_dry: bool = False,
     ) -> None:
         self.sources = sources

@@ -15,6 +15,7 @@ from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.homes import homes_for
 from holdfast.compose.shard_origin import origin_in
 from holdfast.compose.workers import mark_unused, mark_used
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.offline.division import Divided, Places, divided
 from holdfast.offline.moving import MESSAGES, Moving, size_of
 from holdfast.offline.moving_letters import LETTERS, clock_of, replays_of
@@ -58,9 +59,9 @@ class Plan:
 class Progress:
     """Hears how far the work is."""
 
-    begin: Callable[[str, int], None] = lambda _what, _total: None
-    advance: Callable[[int], None] = lambda _count: None
-    say: Callable[[str], None] = lambda _text: None
+    begin: Callable[[str, int], None] = ignore
+    advance: Callable[[int], None] = ignore
+    say: Callable[[str], None] = ignore
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import own_directory
 from holdfast.compose.placement import Placement, placed
 from holdfast.compose.shard_origin import store_of
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.offline.shard_side import Side
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
@@ -86,7 +87,7 @@ class Tenure:
             # The lock of the directory keeps all others away.
             return
         primary = Primary(StoreUrl.of(await self._url_of(shard)), keys.meta)
-        link = StoreLink(primary, scripts=[OPEN], on_state=_ignore, random=random.random)
+        link = StoreLink(primary, scripts=[OPEN], on_state=ignore, random=random.random)
         try:
             await link.open()
             right = WriteRight(
@@ -96,10 +97,10 @@ class Tenure:
                     *(self._settings.node, origin.deployment, self._lock), seed=lambda: origin.seed
                 ),
                 clock=StoreClock(time.monotonic),
-                on_opened=_ignore,
-                on_lost=_ignore,
-                on_again=_ignore,
-                on_fenced=_ignore,
+                on_opened=ignore,
+                on_lost=ignore,
+                on_again=ignore,
+                on_fenced=ignore,
             )
             await right.open()
         finally:
@@ -183,7 +184,3 @@ async def shown(settings: Settings, count: int) -> AsyncIterator[list[Side]]:
             stack.callback(reader.close)
             found.append(Side(shard, reader, keys))
         yield found
-
-
-def _ignore(*_: object) -> None:
-    """Ignore what a server would hear of its store."""

@@ -14,6 +14,7 @@ from holdfast.cluster.letters import (
 )
 from holdfast.cluster.log import Addressed, parts_of
 from holdfast.cluster.shards import Shards
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_letter import ShardLetter, effect_of
 from holdfast.delivery.ports.homes import NO_ANSWER
@@ -153,7 +154,7 @@ class ShardHomes:
     def answer(self, letter: ShardLetter, answer: bytes) -> None:
         done = done_with(letter, answer)
         parts = parts_of([Addressed(done.answer, done.shard)])
-        self._store.append_facts({}, parts, _ignore, [letter.name])
+        self._store.append_facts({}, parts, ignore, [letter.name])
         self._inbox.forget(letter.name)
 
     def answer_behind(self, letter: ShardLetter, answer: bytes) -> None:
@@ -210,7 +211,3 @@ class ShardHomes:
             self._early.append(received)
         else:
             self._from_letters.do(received.for_core, self._core_clock())
-
-
-def _ignore(_: str | None) -> None:
-    """Ignore where the answer is."""

@@ -16,6 +16,7 @@ from holdfast.cluster.reader_port import Gap
 from holdfast.cluster.reading import LogReader
 from holdfast.cluster.shards import Shards
 from holdfast.cluster.waiting import Fields
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.other_shards import LogFigures
 from holdfast.sharding.arrivals import Arrival, Arrivals
@@ -443,8 +444,4 @@ class Member:
         self.own.log.state(facts, self._clock(), stated)
 
     def _tell(self, facts: Facts) -> None:
-        self._state(facts, _ignore)
-
-
-def _ignore(_: Place | None) -> None:
-    """Ignore where facts were told."""
+        self._state(facts, ignore)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.lease import Lease, RivalLease
 from holdfast.store.reader import Reader
@@ -45,7 +46,7 @@ class Gate:
 
     def __init__(self) -> None:
         # Called with the name of another server that has the deployment now.
-        self.on_lost: Callable[[str], None] = _ignore
+        self.on_lost: Callable[[str], None] = ignore
 
     async def look(self) -> Look:
         """Look now. Call it several times a second. Raises `StoreUnavailable`."""
@@ -209,7 +210,3 @@ class FirstShard(Gate):
             task.cancel()
         self._first.close()
         self._own.close()
-
-
-def _ignore(_: str) -> None:
-    """Do nothing: this process does not serve yet."""

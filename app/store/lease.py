@@ -8,6 +8,8 @@ from functools import partial
 from math import inf
 from typing import Final
 
+from holdfast.delivery.basics.ignoring import ignore
+
 log = logging.getLogger(__name__)
 
 # The holder stops speaking this long after it sent the last raise that the store confirmed.
@@ -60,7 +62,7 @@ class Lease:
         # Whether nothing may be sent, as of the last look at the clock. Cached for hot paths.
         self.is_silent = True
         # Called when a silence begins: the lease must be raised now.
-        self.on_silent: Callable[[], None] = _nothing
+        self.on_silent: Callable[[], None] = ignore
         self._waiting: list[Callable[[], None]] = []
         # Called when a silence may end, with what ends it: catch up with other shards first, which
         # have gone on without this one.
@@ -187,10 +189,6 @@ class RivalLease:
     def unraised(self) -> str:
         """The epoch and lease, if they have not changed for so long that their holder is silent."""
         return self._state if self._clock() - self._since >= LEASE_S else ""
-
-
-def _nothing() -> None:
-    """Ignore that a silence begins."""
 
 
 def _at_once(then: Callable[[], None]) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple, cast
 
 from hiredis import ReplyError
 
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.store.connection import StoreUnavailable, StoreUnreachable
 from holdfast.store.connection_watch import ConnectionWatch
 from holdfast.store.detour import Detour
@@ -416,7 +417,7 @@ class StoreLink:
         self._watch.check()
 
     def _ping(self) -> None:
-        self.call(["PING"], ignore_answer)
+        self.call(["PING"], ignore)
 
     def _say(self, *, is_up: bool, why: str) -> None:
         if is_up:
@@ -433,7 +434,3 @@ def set_answer(answer: asyncio.Future[object], reply: object) -> None:
     """Set the answer, unless the waiting task was cancelled."""
     if not answer.done():
         answer.set_result(reply)
-
-
-def ignore_answer(_: object) -> None:
-    """Ignore the answer, for calls without a waiting caller."""

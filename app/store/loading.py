@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
@@ -19,7 +20,7 @@ from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import records
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
-from holdfast.store.link import StoreLink, ignore_answer
+from holdfast.store.link import StoreLink
 from holdfast.store.resp import Word
 from holdfast.units import counted
 
@@ -229,7 +230,7 @@ class Loading:
     def _remove(self, *parts: Word) -> None:
         self._dangling += 1
         # If this fails, the next process removes it.
-        self._link.call(parts, ignore_answer)
+        self._link.call(parts, ignore)
 
     async def _ask(self, *parts: Word) -> Any:  # noqa: ANN401 - whatever the store answers
         """Send a command and wait for the answer."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.store.address import Address
 from holdfast.store.reply_errors import StoreElsewhere
 from holdfast.store.resp import (
@@ -68,7 +69,7 @@ class Primary:
         self.former: Address | None = None
         self.replacements = 0
         # Called then.
-        self.on_replaced: Callable[[], None] = _nothing
+        self.on_replaced: Callable[[], None] = ignore
 
     def __str__(self) -> str:
         return str(self.address)
@@ -288,10 +289,6 @@ class Primary:
     def _place(self, said_by: Address, place: tuple[str, int]) -> Address:
         host, port = place
         return self._url.server.at(host or said_by.host, port)
-
-
-def _nothing() -> None:
-    """No connection has to be given up."""
 
 
 async def _in_time(work: Awaitable[T], timeout_s: float) -> T:

@@ -12,6 +12,7 @@ from itertools import islice
 from time import perf_counter
 from typing import NamedTuple, TypeVar
 
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.former_attempts import former_of
@@ -19,7 +20,7 @@ from holdfast.delivery.messages.marks import Marked
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.session_record import Recorded
-from holdfast.delivery.messages.storing import PersistOutcome, RequestFields
+from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import scripts
@@ -248,7 +249,7 @@ class Reconciliation:
 
     def _add(self, turn: TurnWrites, message: Message, receivers: set[str]) -> None:
         kind = turn.messages if publish_key_of(message) is None else turn.keyed
-        kind.append(PendingPublish(message, [*receivers], _ignore))
+        kind.append(PendingPublish(message, [*receivers], ignore))
         if message.generation or message.is_initial:
             for receiver in receivers:
                 self._buffer.marked(receiver, (message.id,))
@@ -303,7 +304,3 @@ def _steps(items: Iterable[T]) -> Iterator[list[T]]:
     iterator = iter(items)
     while step := list(islice(iterator, _STEP)):
         yield step
-
-
-def _ignore(_: PersistOutcome) -> None:
-    """Ignore the outcome: the publisher was answered before."""

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
 from holdfast.store.reader import Reader, evaluation
@@ -46,7 +47,7 @@ class Replicas:
         # Why messages are not confirmed, for operators; empty if they are.
         self.complaint = ""
         # Called when that has changed.
-        self.on_change: Callable[[], None] = _nothing
+        self.on_change: Callable[[], None] = ignore
 
     async def open(self) -> None:
         """Refuse a server that does not support WAITAOF."""
@@ -81,7 +82,7 @@ class Replicas:
         while True:
             await asyncio.sleep(_LOOK_S)
             if self._asking is None and is_wanted():
-                self.confirm((), _ignore)
+                self.confirm((), ignore)
 
     def confirm(self, stored_ids: Sequence[int | str], done: Callable[[bool], None]) -> None:
         """Report, in a later turn, whether enough replicas have these messages."""
@@ -145,11 +146,3 @@ class Replicas:
         else:
             log.warning("enough replicas store messages again")
         self.on_change()
-
-
-def _nothing() -> None:
-    """No operator is told of changes."""
-
-
-def _ignore(_: bool) -> None:
-    """The answer is in the complaint."""

@@ -11,12 +11,13 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.store import log_scripts, scripts
 from holdfast.store.journaling import Journaling
 from holdfast.store.keys import RedisKeys
-from holdfast.store.link import Answer, StoreLink, ignore_answer
+from holdfast.store.link import Answer, StoreLink
 from holdfast.store.log_scripts import NO_HAND_OVERS, NO_LETTERS, LoggedFrame, Parts, Step
 from holdfast.store.log_state import LogState, StoredFrame, TakenLog, read_log_state
 from holdfast.store.publish_keys import first_of
@@ -235,7 +236,7 @@ class ShardLog:
         """Remove frames before the first one that stays, and further ones; set or remove links."""
         if self._right.state is StoreState.OPEN:
             call = log_scripts.trim_log(self._keys, first, removed, links)
-            self._calls.make(call, ignore_answer)
+            self._calls.make(call, ignore)
             self._link.flush()
 
     # Frames of what a turn stores
@@ -342,11 +343,11 @@ class ShardLog:
             return
         frame = Parts(len(facts), parts)
         call = log_scripts.append_facts(self._keys, facts, frame)
-        self._calls.tell(call, False, partial(self._stated, facts, frame, _ignore))
+        self._calls.tell(call, False, partial(self._stated, facts, frame, ignore))
         for lost in _passed_over(latest, begun.frames):
             again = self.owner.again(lost)
             if again is not None:
-                answered = partial(self._answered, again, _ignore)
+                answered = partial(self._answered, again, ignore)
                 self._calls.tell(log_scripts.append(self._keys, again), True, answered)
 
     async def tell_taken(self) -> None:
@@ -416,7 +417,3 @@ def _number_of(place: str) -> tuple[int, int]:
     _, id, _ = (place or "- 0-0 0").split(" ")
     opening, _, call = id.partition("-")
     return int(opening), int(call)
-
-
-def _ignore(_: object) -> None:
-    """Ignore the answer."""

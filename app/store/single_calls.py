@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
-from holdfast.store.link import StoreLink, ignore_answer, set_answer
+from holdfast.store.link import StoreLink, set_answer
 from holdfast.store.publish_keys import StoreClock
 from holdfast.store.scripts import ScriptCall
 from holdfast.store.turn_writer import TurnWriter
@@ -73,7 +74,7 @@ class SingleCalls:
 
     def _post(self, call: ScriptCall) -> None:
         if self._right.may_write:
-            self._calls.make(call, ignore_answer)
+            self._calls.make(call, ignore)
             self._link.flush()
         elif self._right.state is not StoreState.FENCED:
             self._waiting.append(call)
@@ -126,7 +127,7 @@ class Probing:
 
     def write_clock(self) -> None:
         """Write the exact time and id, from which the next process continues."""
-        self._advance(self._clock(), self._stamp(), ignore_answer)
+        self._advance(self._clock(), self._stamp(), ignore)
 
     def _advance(self, clock: int, given: int, done: Callable[[object], None]) -> None:
         call = scripts.advance_clock(self._keys, clock, given=given)

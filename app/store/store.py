@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from functools import partial
 from typing import TYPE_CHECKING
 
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.letter_quota import LetterQuota
@@ -21,7 +22,7 @@ from holdfast.store.eviction import refuse_eviction
 from holdfast.store.journaling import Journaling, JournalOutlet
 from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import Lease
-from holdfast.store.link import StoreLink, ignore_answer
+from holdfast.store.link import StoreLink
 from holdfast.store.loading import LoadedSession, Loading, WithoutSession
 from holdfast.store.pending_publishes import Confirm, PendingPublishes
 from holdfast.store.publish_keys import KeyLimits, PublishKeys, StoreClock
@@ -215,7 +216,7 @@ class Store:
                     await self.answered()
                     if releases:
                         # Everything is written: the next process need not wait for the lease.
-                        self._calls.make(scripts.release(self.keys), ignore_answer)
+                        self._calls.make(scripts.release(self.keys), ignore)
                         await self.answered()
             except TimeoutError:
                 if self._calls:
@@ -363,7 +364,7 @@ class Store:
 
     def _send(self, outgoing: PendingCall) -> None:
         call, kept, note, _, is_reported, appended = outgoing
-        done: Callable[[object], None] = ignore_answer
+        done: Callable[[object], None] = ignore
         if kept:
             done = partial(self._kept, kept, self._pending.begin(kept))
         if appended is not None:

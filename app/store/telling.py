@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.store import scripts
 from holdfast.store.journaling import JournalOutlet
 from holdfast.store.keys import RedisKeys
@@ -158,8 +159,8 @@ class Telling:
     async def _write_what_waited(self) -> None:
         """Make the calls for all writes so far, and no others from then on."""
         self._right.may_write = True
-        # A very large turn is sent in parts.
-        self._writer.send_behind(_nothing)
+        # A very large turn is sent in parts. What follows is written later.
+        self._writer.send_behind(ignore)
         await self._writer.sent()
         self._writer.send_all()
         self._right.may_write = False
@@ -172,10 +173,6 @@ def _logged() -> Iterator[None]:
         yield
     except Exception:
         log.exception("the store was not told everything again")
-
-
-def _nothing() -> None:
-    """What follows is written later."""
 
 
 def _copied(call: ScriptCall) -> ScriptCall:

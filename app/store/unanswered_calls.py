@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Protocol, cast
 
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.store.call_numbers import CallNumbers
-from holdfast.store.link import Answer, ignore_answer
+from holdfast.store.link import Answer
 from holdfast.store.reply_errors import CallSkipped, ScriptFailed, StoreRefused, WentBack
 from holdfast.store.resp import Word
 from holdfast.store.script import Script
@@ -161,7 +162,7 @@ class UnansweredCalls:
             )
         )
 
-    def tell(self, call: ScriptCall, may_be_refused: bool, done: Answer = ignore_answer) -> None:
+    def tell(self, call: ScriptCall, may_be_refused: bool, done: Answer = ignore) -> None:
         """Make a call that tells the store what it lacks. If it is lost, it has no answer."""
         self._make(_Sent(call, done, 0, _Kind.TELL, may_be_refused=may_be_refused))
 

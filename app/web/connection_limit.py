@@ -2,11 +2,9 @@
 
 from collections.abc import Callable, Hashable, Iterable
 
+from holdfast.delivery.basics.ignoring import ignore
+
 _ENDLESS = 2**30
-
-
-def _ignore() -> None:
-    pass
 
 
 class ConnectionLimit:
@@ -20,7 +18,7 @@ class ConnectionLimit:
     def __init__(
         self,
         limit: int,
-        report: Callable[[], None] = _ignore,
+        report: Callable[[], None] = ignore,
         *,
         for_operators: bool = False,
     ) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from holdfast.bayeux.session import Exchange
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.message import Event
 from holdfast.web.open_socket import Socket
 
@@ -23,8 +24,4 @@ class RelayedSocket(Socket):
 
     def leave(self) -> None:
         super().leave()
-        self.part = _nothing
-
-
-def _nothing(_: Socket) -> None:
-    """Do what remains to be done at the end of a lost socket."""
+        self.part = ignore

@@ -39,10 +39,11 @@ from holdfast.cluster.places import Place, place_of
 from holdfast.cluster.reader_port import Gap, Move, NotTaken, Sorted
 from holdfast.cluster.reading import LogReader
 from holdfast.cluster.trimming import Trim, Trimming
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.message import Message
 from holdfast.store import log_scripts, scripts
 from holdfast.store.keys import RedisKeys
-from holdfast.store.link import Answer, ignore_answer
+from holdfast.store.link import Answer
 from holdfast.store.log_scripts import Step
 from holdfast.store.reply_errors import ScriptFailed, StoreRefused, WentBack
 from holdfast.store.resp import Word
@@ -191,7 +192,7 @@ class Shard:
         first, *others = self.world.doing(self.keys, done)
         self.calls.make(first, answered, may_be_refused=True, may_be_skipped=True)
         for call in others:
-            self.calls.make(call, ignore_answer)
+            self.calls.make(call, ignore)
 
     # The right to write
 
@@ -381,7 +382,7 @@ class Port:
         for call in shard.world.takes(shard.keys, Step(self.other, *move), kept):
             shard.calls.make(call, answer, may_be_refused=True, may_be_skipped=True)
             # Broken variants make two calls.
-            answer = ignore_answer
+            answer = ignore
 
     def may_show(self, behind: Behind) -> bool:
         return not behind

@@ -33,6 +33,7 @@ from holdfast.bayeux.far_work.work_letters import (
 )
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
@@ -203,7 +204,7 @@ class Lender:
         may_ask = bool(self._loans) or not is_away
         if may_ask and now >= self._ask_at and self._homes.may_send(self._shard):
             self._ask_at = now + _AGAIN_S
-            self._homes.send(self._shard, ASKED, asking(self._may_have_lost), _ignore)
+            self._homes.send(self._shard, ASKED, asking(self._may_have_lost), ignore)
         # While the store here takes no letters, the other shard is not asked.
         can_ask = self._state.store.takes_messages
         self._silent_since = min(self._silent_since, now) if can_ask else inf
@@ -331,7 +332,3 @@ class Lender:
         self._named.clear()
         self.has_told, self._may_have_lost = True, False
         self._work.assign_all()
-
-
-def _ignore(_: bytes | None) -> None:
-    """Ignore the answer: the beginning follows."""

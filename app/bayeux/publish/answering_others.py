@@ -24,6 +24,7 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.channels import REPLIES
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.basics.timers import Timers
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_letter import ShardLetter
@@ -209,7 +210,7 @@ class AnsweringOthers:
 
     def _say(self, request: FarRequest[Session], responders: Responders) -> None:
         letter = Said(request.address, responders).to_json()
-        self._letters.send(request, request.shard, SAID, letter, answered=_ignore)
+        self._letters.send(request, request.shard, SAID, letter, answered=ignore)
 
     def session_ended(self, key: str) -> None:
         """Record that this session answers no request."""
@@ -417,7 +418,3 @@ def _fields_of(request: FarRequest[Session]) -> dict[str, bytes]:
     # A reply on its way has no field: the requester's shard knows whether it counts.
     said = {key: what for key, what in request.spoken.items() if what != HAS_REPLIED}
     return {**field_of(request), **spoken_fields(request, said)}
-
-
-def _ignore(_: bytes) -> None:
-    """Ignore that a letter was done."""

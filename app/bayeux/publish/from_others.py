@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from holdfast.bayeux.publish.tap import Arrived, Tap
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.channels import Channel, Kind
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.crossing import spared_by
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.requests.of_others import asked_elsewhere
 from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.topics.counting import count_for
@@ -159,7 +159,7 @@ class FromOthers:
         message, kept = arrived.message, len(arrived.keys) + len(arrived.latecomers)
         if arrived.latecomers:
             # These are copies, as from a history: see `Hub.include`.
-            self._state.store.keep(message.initial(), arrived.latecomers, _ignore)
+            self._state.store.keep(message.initial(), arrived.latecomers, ignore)
             message.is_durable = True
         self._state.hub.show_arrived(message, arrived.receivers, kept)
         if self.tap.wants(message.channel):
@@ -176,7 +176,3 @@ def _gets_next_at_once(session: "Session") -> bool:
         and (dispatcher is None or dispatcher.is_calm)
         and not (session.pauses or session.unfinished)
     )
-
-
-def _ignore(_: PersistOutcome) -> None:
-    """Ignore the outcome: no publisher waits for it."""

@@ -11,6 +11,7 @@ from holdfast.bayeux.sessions.owner import SessionOwner
 from holdfast.bayeux.state.backlog import SerialWork, Work
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.queue import CallbackQueue
@@ -147,7 +148,7 @@ class TopicLife:
         self, topic: Topic, *, is_forced: bool, now: float, done: Erased | None = None
     ) -> None:
         """Erase the topic: see `erase_all`."""
-        self.erase_all([topic.name], is_forced=is_forced, now=now, done=done or _ignore)
+        self.erase_all([topic.name], is_forced=is_forced, now=now, done=done or ignore)
 
     def erase_all(self, names: Sequence[str], *, is_forced: bool, now: float, done: Erased) -> None:
         """Erase the topics that have these names, over several turns if there are many receivers.
@@ -207,7 +208,3 @@ class TopicLife:
         """Yield all sessions with queues, as they are at that moment."""
         yield from self._state.waiting_places.queues()
         yield from [*self._state.sessions]
-
-
-def _ignore(_: bool) -> None:
-    """Ignore whether a topic is erased in all shards."""

@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 
+from holdfast.delivery.basics.ignoring import ignore
+
 # Called with whether the transport took it, and with the time.
 Told = Callable[[bool, float], None]
-
-
-def _nobody(is_taken: bool, now: float) -> None:
-    """Ignore the receipt."""
 
 
 class Receipt:
@@ -16,7 +14,7 @@ class Receipt:
     __slots__ = ("_told",)
 
     def __init__(self) -> None:
-        self._told: Told = _nobody
+        self._told: Told = ignore
 
     def then(self, told: Told) -> None:
         """Call this when it is known."""
@@ -24,7 +22,7 @@ class Receipt:
 
     def arrive(self, *, is_taken: bool, now: float) -> None:
         """Say whether the transport took it. Only the first call counts."""
-        told, self._told = self._told, _nobody
+        told, self._told = self._told, ignore
         told(is_taken, now)
 
 

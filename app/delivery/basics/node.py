@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from holdfast.delivery.basics.ignoring import ignore
+
 NS_PER_MS: Final = 1_000_000
 # The shard that this process serves. A server by itself is the only shard.
 SHARD: Final = 0
@@ -83,7 +85,7 @@ class Node:
     name: str
     stamp: Callable[[], int]
     deployment: str
-    hear: Callable[[int], None] = lambda _: None
+    hear: Callable[[int], None] = ignore
 
     def id_of(self, stamp: int) -> str:
         """Return the id by which clients and operators know the message with this timestamp."""

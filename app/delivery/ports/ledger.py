@@ -36,6 +36,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from holdfast.delivery.basics.counters import Counters
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.basics.steps import Reason, Step, StepKind
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.outcomes import (
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from holdfast.delivery.letters.unwritten import UnwrittenLetter
     from holdfast.delivery.messages.batch import Batch
     from holdfast.delivery.messages.message import Message
-    from holdfast.delivery.messages.storing import PersistOutcome
     from holdfast.delivery.ports.store_port import StorePort
 
 _WRITTEN: Final = SettledBy.WRITTEN
@@ -78,7 +78,7 @@ class Ledger:
     def copied(self, message: "Message", receiver: Receiver) -> None:
         """Record that the receiver's queue got a message from a history."""
         if message.is_durable and receiver.is_durable:
-            self._store.keep(message, (receiver.key,), _ignore)
+            self._store.keep(message, (receiver.key,), ignore)
         else:
             self._journal.published(message, 1)
 
@@ -277,7 +277,3 @@ def _may_have(receiver: Receiver, messages: "Sequence[Message]") -> bool:
     if receiver.is_durable:
         return True
     return not receiver.takes_messages and any(message.is_durable for message in messages)
-
-
-def _ignore(_: "PersistOutcome") -> None:
-    """Ignore the outcome: only the publisher waits for it."""

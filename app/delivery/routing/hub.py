@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from holdfast.delivery.basics.channels import SYSTEM, Channel
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.feature_records import record_of, with_record
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.basics.notices import FULL, Notices
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.entries import Entry
@@ -223,7 +224,7 @@ class Hub(Generic[R]):
         self.counters.published += 1
         if publish.latecomers:
             # These are copies, as from a history: the publish is in the journal already.
-            self.store.keep(message.initial(), publish.latecomers, _ignore)
+            self.store.keep(message.initial(), publish.latecomers, ignore)
         self._show_published(message, publish.receivers, publish.leave_out, publish.kept)
         if self.crossings is not None:
             self.crossings.shown(message, is_early=self.publish_order.is_early)
@@ -440,7 +441,3 @@ def _fields(publish: Publish[R]) -> RequestFields:
     for record in message.records:
         fields.update(record.fields_for(message, receivers))
     return fields
-
-
-def _ignore(_: PersistOutcome) -> None:
-    """Ignore the outcome: only the publisher waits for it."""

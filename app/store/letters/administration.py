@@ -6,6 +6,7 @@ from typing import Annotated, cast
 
 from pydantic import Field
 
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.letter_quota import OVERHEAD, Excess, Removal
 from holdfast.store import scripts
@@ -56,9 +57,7 @@ class Letters:
         # Whether letters were added or removed during a survey.
         self._is_disturbed = False
 
-    async def purge(
-        self, which: LetterFilter, progress: Callable[[int], None] = lambda removed: None
-    ) -> int:
+    async def purge(self, which: LetterFilter, progress: Callable[[int], None] = ignore) -> int:
         """Remove matching letters permanently, oldest first. Later deaths are not included."""
         removed = 0
         newest = letter_id(self._now_ns())

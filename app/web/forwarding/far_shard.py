@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.web.forwarding.facts import FactsOut
 from holdfast.web.forwarding.frames import (
     TRANSPORTS,
@@ -39,10 +40,6 @@ _UNKNOWN: Final = "unknown"
 _AWAY_S: Final = 3.0
 
 
-def _ignore(socket: Socket) -> None:
-    """Nothing else has the socket."""
-
-
 class FarShard:
     """Forwards exchanges over a link, which may be absent for a while.
 
@@ -59,7 +56,7 @@ class FarShard:
         # seconds ago it gave them.
         self.newcomers: Callable[[], Mapping[str, float]] = dict
         # Called when a socket has a session of the home.
-        self.on_bound: Callable[[Socket], None] = _ignore
+        self.on_bound: Callable[[Socket], None] = ignore
         # Called when a handshake on a socket has made or resumed a session of the home, with its
         # client id.
         self.on_entered: Callable[[Socket, str], None] | None = None

@@ -6,16 +6,13 @@ from typing import Final
 
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.errors import RequestRefused
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.web.forwarding.frames import Kind, Write, pack
 from holdfast.web.forwarding.shard_link import Link
 from holdfast.web.request_sink import RequestSink
 from holdfast.web.write_coalescer import WriteCoalescer
 
 _NO_FRAMES: Final = b""
-
-
-def _nothing() -> None:
-    """Take no note of replies."""
 
 
 class Replies:
@@ -35,7 +32,7 @@ class Replies:
         self.coalescer = coalescer
         self.messages_per_frame = messages_per_frame
         # Called when a socket has written a reply.
-        self.on_answered: Callable[[], None] = _nothing
+        self.on_answered: Callable[[], None] = ignore
         # Frames to be written, and to which sockets.
         self._frames = _NO_FRAMES
         self._group: list[int] = []
