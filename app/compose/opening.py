@@ -88,7 +88,7 @@ async def open_storage(
     )
     stack.push_async_callback(storage.close)
     if is_successor:
-        await storage.look()
+        await storage.store.look()
     else:
         await storage.open()
     return storage

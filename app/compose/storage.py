@@ -143,10 +143,6 @@ class Storage:
         """Go on for good: nothing that could fail is left."""
         self._serves = True
 
-    async def look(self) -> None:
-        """Learn what the store is, while another process has it. Nothing is written."""
-        await self.store.look()
-
     async def open(self) -> None:
         """Take the store over: from now on no other process writes."""
         if self._embedded is not None and not self._embedded.is_managed:

@@ -77,9 +77,6 @@ class ShardHomes:
 
     # The core's port
 
-    def other_shards(self) -> Sequence[int]:
-        return [each for each in range(self._shards.map.count) if each != self._number]
-
     def home_of_subject(self, subject: str) -> int | None:
         home = self._shards.of_subject(subject)
         return None if home == self._number else home

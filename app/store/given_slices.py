@@ -51,20 +51,20 @@ class GivenSlices:
         What cannot be read is passed to `unreadable`. Raises `GivenUnreadable` if that is
         everything.
         """
-        found = await self._ask("HGET", self._store.keys.given, _COUNT)
+        found = await self._store.link.ask("HGET", self._store.keys.given, _COUNT)
         if not isinstance(found, bytes):
             return ()
         version, count, epoch = found.decode().split(" ")
         if version != str(_VERSION):
             raise GivenUnreadable(f"the server before this one gave its sessions in form {version}")
-        epochs = await self._ask("HGET", self._store.keys.meta, "epochs")
+        epochs = await self._store.link.ask("HGET", self._store.keys.meta, "epochs")
         if not isinstance(epochs, bytes) or epochs.decode().split()[-1:] != [epoch]:
             log.info("another server has had the store since sessions were given away")
             return ()
         await self._save({_COUNT: self._complete(int(count))})
         reading = Unpacking(unreadable)
         for number in range(int(count)):
-            each = await self._ask("HGET", self._store.keys.given, number)
+            each = await self._store.link.ask("HGET", self._store.keys.given, number)
             if not isinstance(each, bytes):
                 raise GivenUnreadable(f"slice {number} of {count} is missing")
             reading.read(each)
@@ -72,7 +72,7 @@ class GivenSlices:
 
     async def drop(self) -> None:
         """Remove everything, if there is anything. Raises `StoreUnavailable`."""
-        found = await self._ask("HKEYS", self._store.keys.given)
+        found = await self._store.link.ask("HKEYS", self._store.keys.given)
         names = [name.decode() for name in found] if isinstance(found, list) else []
         if names:
             # The count first: the rest alone counts for nothing.
@@ -86,6 +86,3 @@ class GivenSlices:
     async def _save(self, fields: dict[str, bytes]) -> None:
         call = scripts.save_given(self._store.keys, fields)
         await self._store.run(call, timeout_s=_TIMEOUT_S)
-
-    async def _ask(self, *parts: str | int) -> object:
-        return await self._store.link.ask(*parts)

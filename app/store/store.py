@@ -356,8 +356,7 @@ class Store:
     # Calls and answers
 
     def _calls_of(self, turn: TurnWrites) -> Iterator[PendingCall]:
-        limits = self._key_limits()
-        return turn.calls(self.keys, limits, self._calls.journal, self.shard_log)
+        return turn.calls(self.keys, self._key_limits(), self._calls.journal, self.shard_log)
 
     def _key_limits(self) -> KeyLimits:
         return KeyLimits(self._clock(), self._most_keys, self.layout.form.has_key_times)

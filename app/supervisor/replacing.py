@@ -148,7 +148,7 @@ class _Change:
     def _forget_former(self) -> None:
         """Let the old code end."""
         if self._former is not None:
-            self._supervisor.forget(self._former.channel)
+            self._supervisor.system.forget(self._former.channel)
 
     def _end_news(self) -> None:
         ending = (*self._news.values(), self._importer)
@@ -363,7 +363,7 @@ def _start_anew(supervisor: Supervisor, timeout_s: float) -> None:
                 old.signal(signal.SIGKILL)
         supervisor.turn()
     if supervisor.importer is not None:
-        supervisor.forget(supervisor.importer.channel)
+        supervisor.system.forget(supervisor.importer.channel)
         supervisor.importer = None
     supervisor.begin()
     news = {place.server: Say.READY for place in supervisor.places if place.server is not None}

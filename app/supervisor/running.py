@@ -287,7 +287,7 @@ class Supervisor:
     def take_commands(self) -> None:
         """Take them at the kept socket."""
         if self._commands is not None:
-            self.forget(self._commands)
+            self.system.forget(self._commands)
             self._commands = None
         if (kept := self.places[0].kept.get(CONTROL)) is not None:
             commands = self._commands = self.system.channel(self.system.copy(kept))
@@ -307,8 +307,9 @@ class Supervisor:
                 # It stops in order once it serves.
                 each.let_serve()
             self.turn()
+        # An importer without its channel forks no more, and ends with its servers.
         for importer in self.processes:
-            self.forget(importer.channel)
+            self.system.forget(importer.channel)
         while self.processes:
             self.turn()
         codes = [place.server.code or 0 for place in self.places if place.server in told]
@@ -318,10 +319,6 @@ class Supervisor:
         return code if code >= 0 else 128 - code
 
     # Hearing
-
-    def forget(self, channel: Channel) -> None:
-        """Close a channel; an importer without it forks no more, and ends with its servers."""
-        self.system.forget(channel)
 
     def _hear(self, process: Process) -> None:
         """Note everything that a process has said."""
@@ -335,7 +332,7 @@ class Supervisor:
             log("error", f"process {process.pid} sent something unknown: {error!r}")
         except PeerGone:
             # It is about to end. What an importer has not forked ends with it.
-            self.forget(process.channel)
+            self.system.forget(process.channel)
 
     def _note(self, process: Process, parcel: Parcel) -> None:
         fields = parcel.fields
@@ -418,7 +415,7 @@ class Supervisor:
         if process not in self.processes:
             return
         self.processes.remove(process)
-        self.forget(process.channel)
+        self.system.forget(process.channel)
         process.code = code
         if code and process.has_left:
             lost = "clients that it has not handed over connect again"

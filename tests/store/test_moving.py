@@ -60,7 +60,8 @@ class Homes:
         # The jobs of which everything was moved.
         self.all_moved: list[str] = []
 
-    def other_shards(self) -> list[int]:
+    @property
+    def others(self) -> list[int]:
         return [1]
 
     def may_send(self, _: int) -> bool:

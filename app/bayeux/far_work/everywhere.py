@@ -64,7 +64,7 @@ class WorkEverywhere:
         self._lent = LentWork(state.hub, state.work.of, state.work.dispute)
         by_id: dict[int, Loan] = {}
         self._by_pattern: dict[str, dict[StandIn, None]] = {}
-        shards = homes.other_shards()
+        shards = homes.others
         self._lenders = {
             shard: Lender(
                 *(state, homes, shard, self._lent), by_id=by_id, by_pattern=self._by_pattern

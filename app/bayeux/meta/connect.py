@@ -76,7 +76,7 @@ def _forget_told(life: SessionLife, session: Session, now: float) -> None:
     untold = {name: False for name, is_told in details.lost.items() if not is_told}
     if len(untold) < len(details.lost):
         details.lost = untold
-        life.note(session, now)
+        life.owner.note(session, now)
 
 
 def _look_for_lost_reply(life: SessionLife, session: Session, now: float) -> None:

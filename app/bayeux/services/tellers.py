@@ -216,7 +216,7 @@ class Tellers(Generic[K]):
     def __init__(self, shared: Shared[K], state: ServerState, homes: HomesPort, what: str) -> None:
         self._backlog = state.backlog
         self._homes = homes
-        self.shards = homes.other_shards()
+        self.shards = homes.others
         first = state.node.stamp()
         self._tellers: dict[int, Teller[K]] = {
             shard: Teller(shared, homes, shard, what=what, first=first) for shard in self.shards

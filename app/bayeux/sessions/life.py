@@ -89,10 +89,6 @@ class SessionLife:
         """Make the session durable. The store gets its record when the turn ends."""
         if not session.is_durable:
             self.state.hub.make_durable(session)
-        self.note(session, now)
-
-    def note(self, session: Session, now: float) -> None:
-        """Record that the session's stored record has changed."""
         self.owner.note(session, now)
 
     def bind(self, pipe: Pipe, session: Session, now: float) -> None:
@@ -184,7 +180,7 @@ class SessionLife:
         self.state.notices.report(HELD, session.key, who)
         self.state.journal.held("operator", receiver=session.key)
         self.state.work.requeue_new(session)
-        self.note(session, now)
+        self.owner.note(session, now)
 
     def resume(
         self, session: Session, now: float, by: str = "operator", who: str | None = None
@@ -199,7 +195,7 @@ class SessionLife:
         self.state.presence.show(session, session.subscriptions)
         self.state.hub.flow_again(session)
         self.state.waiting_places.assign_to(session)
-        self.note(session, now)
+        self.owner.note(session, now)
 
     def clear(self, session: Session) -> int:
         """Discard the session's queue. Returns the number of entries."""

@@ -91,7 +91,7 @@ def leave(life: SessionLife, session: Session, now: float, reconnect: str = "non
     life.state.journal.session(session, "left")
     life.clock.detach(session, now)
     life.state.presence.show(session, session.subscriptions)
-    life.note(session, now)
+    life.owner.note(session, now)
 
 
 def log_out(life: SessionLife, session: Session, now: float) -> None:

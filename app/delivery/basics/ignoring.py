@@ -1,4 +1,4 @@
-"""What is called where something may be told, and nobody needs to hear of it."""
+"""A function for callbacks that need not be told."""
 
 
 def ignore(*_: object) -> None:

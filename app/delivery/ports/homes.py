@@ -13,10 +13,6 @@ NO_ANSWER: Final = b"{}"
 class HomesPort(Protocol):
     """Knows which shard has what, and sends letters there: each is done at most once."""
 
-    def other_shards(self) -> Sequence[int]:
-        """Return the numbers of all other shards."""
-        ...
-
     def home_of_subject(self, subject: str, /) -> int | None:
         """Return the shard that has the sessions and the queue of a subject; None if this one."""
         ...

@@ -149,7 +149,7 @@ class Failures(Generic[R]):
         if reaction.ends_session:
             self._fail_session(receiver, failure.code)
         elif not receiver.is_live:
-            self._waiting_places.requeue_new(receiver)
+            self._waiting_places.work.requeue_new(receiver)
 
     def dispatcher(self, receiver: R, now: float) -> Dispatcher:
         """Return the receiver's dispatcher. Creates it when first needed."""
@@ -180,7 +180,7 @@ class Failures(Generic[R]):
         if is_work(message):
             # Other receivers may accept this work, unless the client asked for the letter.
             is_final = code.listed is error_codes.DEAD_MESSAGE
-            self._waiting_places.requeue_refused(
+            self._waiting_places.work.requeue_refused(
                 receiver, entry, code, failure.text, is_final=is_final
             )
         elif (

@@ -109,7 +109,7 @@ class HandOvers(Generic[R]):
         for entry in exhausted:
             if is_work(entry.message):
                 # The attempts of all receivers count.
-                self._waiting_places.requeue_refused(
+                self._waiting_places.work.requeue_refused(
                     receiver, entry, error_codes.UPDATE_ERROR, _EXHAUSTED, is_final=True
                 )
             else:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.receivers import Receiver
@@ -59,16 +58,6 @@ class WaitingPlaces(Generic[R]):
         return self.work.requeue_late(receiver, message) or self.subjects.requeue_late(
             receiver, message
         )
-
-    def requeue_new(self, receiver: R) -> None:
-        """Requeue new work of a session that is not live or no longer subscribes."""
-        self.work.requeue_new(receiver)
-
-    def requeue_refused(
-        self, receiver: R, entry: Entry, code: ErrorCode, text: str, *, is_final: bool
-    ) -> None:
-        """Requeue work that a receiver refused, for the other receivers, or as a dead letter."""
-        self.work.requeue_refused(receiver, entry, code, text, is_final=is_final)
 
     def requeue(self, receiver: R, entry: Entry) -> None:
         """Requeue an addressed message, which has left the receiver's queue."""

@@ -179,7 +179,7 @@ class Moving:
         return taken + [each._replace(job=job.id) for each in more]
 
     async def _wait_for_others(self, job: Job, pause: Pause) -> None:
-        others = self._homes.other_shards()
+        others = self._homes.others
         untold = {*others}
         heard = self._heard(job.id)
         heard.at = self._loop.time()

@@ -292,9 +292,6 @@ class Shard:
 
     # As homes
 
-    def other_shards(self) -> Sequence[int]:
-        return [each for each in range(self._world.count) if each != self.number]
-
     def home_of_subject(self, subject: str) -> int | None:
         home = self._world.home_of(subject)
         return None if home == self.number else home
@@ -322,7 +319,7 @@ class Shard:
 
     @property
     def others(self) -> Sequence[int]:
-        return [each for each in range(len(self._world)) if each != self.number]
+        return [each for each in range(self._world.count) if each != self.number]
 
     def may_send(self, shard: int) -> bool:
         return self.keeper.is_available

@@ -133,7 +133,7 @@ def test_a_browser_keeps_the_cookie_of_an_earlier_release_while_it_has_a_session
     before = RestartableServer()
     client = named(before)
     client.session.identity.browser = client.browser = FORMER
-    before.bayeux.life.note(client.session, before.now)
+    before.bayeux.life.owner.note(client.session, before.now)
     before.turn()
     server = before.reborn()
     again = server.guest()

@@ -332,7 +332,7 @@ def test_a_session_that_is_gone_is_not_stored_again() -> None:
     server = RestartableServer()
     session = named(server).session
     server.for_extensions.end_by_server(session)
-    server.bayeux.life.note(session, server.now)
+    server.bayeux.life.owner.note(session, server.now)
     server.bayeux.life.resume(session, server.now)
     assert server.store.sessions == {}
 
