@@ -23,6 +23,7 @@ from holdfast.cluster.messages import message_of
 from holdfast.cluster.places import Place
 from holdfast.cluster.reader_port import Gap, Move, NotTaken, Sorted
 from holdfast.sharding.early import Early
+from holdfast.sharding.homes import ShardHomes
 from holdfast.sharding.kept_first import KeptFirst
 from holdfast.sharding.ports import ShardStore
 from holdfast.sharding.recent import RecentIds
@@ -36,15 +37,7 @@ Arrival = Arrived | Entry
 
 
 class ArrivalsPort(Protocol):
-    """What a shard does with all that is not a message."""
-
-    def take_letter(self, shard: int, letter: Entry, /) -> None:
-        """Do a letter, which is in the inbox."""
-        ...
-
-    def take_answer(self, answer: Entry, /) -> None:
-        """Take the answer to a letter of this shard."""
-        ...
+    """What a shard does with facts and gaps, and with what comes over links."""
 
     def may_show(self, shard: int, behind: Behind, /) -> bool:
         """Return whether everything is shown that comes before a frame on a link."""
@@ -52,10 +45,6 @@ class ArrivalsPort(Protocol):
 
     def showed_at_once(self, shard: int, /) -> None:
         """Show what comes behind the last frame of a shard's log on its link."""
-        ...
-
-    def showed(self, shard: int, place: Place, /) -> None:
-        """Take note that everything in a shard's log is shown up to a place."""
         ...
 
     def learn(self, shard: int, place: Place, facts: Facts, seen: Seen, /) -> None:
@@ -81,6 +70,7 @@ class Arrivals:
         shard: int,
         from_others: FromOthers,
         store: ShardStore,
+        homes: ShardHomes,
         port: ArrivalsPort,
         clock: Callable[[], float],
         early: Early,
@@ -88,6 +78,7 @@ class Arrivals:
         self._shard = shard
         self._from_others = from_others
         self._store = store
+        self._homes = homes
         self._port = port
         # What has been shown to those that need no store, and to everybody. Another shard may
         # append it once more, or send it on both ways.
@@ -219,7 +210,7 @@ class Arrivals:
                 self._fail()
         channels = [each.message.channel for each in entries if isinstance(each, Arrived)]
         self.kept_first.shown(place, channels)
-        self._port.showed(self._shard, place)
+        self._homes.contacts.show(self._shard, place)
 
     def _fail(self) -> None:
         """Report what was raised. The rest must arrive."""
@@ -231,9 +222,9 @@ class Arrivals:
             self._show_message(arrival)
         elif arrival.kind == LETTER:
             self._done.add(arrival.id)
-            self._port.take_letter(self._shard, arrival)
+            self._homes.take_letter(self._shard, arrival)
         else:
-            self._port.take_answer(arrival)
+            self._homes.take_answer(arrival)
 
     def _show_message(self, arrived: Arrived) -> None:
         """Deliver a message to everybody who has not got it."""

@@ -9,7 +9,7 @@ from holdfast.bayeux.publish.from_others import FromOthers
 from holdfast.bayeux.server import Bayeux
 from holdfast.cluster.agreement import Agreements, Stated
 from holdfast.cluster.facts import TOPIC
-from holdfast.cluster.frames import COMPLETE, Behind, Entry, Facts, Seen
+from holdfast.cluster.frames import COMPLETE, Behind, Facts, Seen
 from holdfast.cluster.log import parts_of
 from holdfast.cluster.places import NOWHERE, Place, place_of
 from holdfast.cluster.reader_port import Gap
@@ -99,7 +99,7 @@ class Member:
         )
         self._from_others = from_others = FromOthers(bayeux.state)
         self.arrivals = {
-            shard: Arrivals(shard, from_others, store, self, core_clock, early)
+            shard: Arrivals(shard, from_others, store, self.homes, self, core_clock, early)
             for shard in self.others
         }
         self.inlet = Inlet(self.arrivals, bayeux.state.node.stamp, clock, core_clock)
@@ -391,7 +391,7 @@ class Member:
             return
         is_another = self.known.saw_opening(shard, reader.place.nonce)
         if is_another and self._from_letters is not None:
-            self._from_letters.requests.opened_again(shard)
+            self._from_letters.requests.asking.ask_again(shard)
 
     # What the logs of others say besides messages
 
@@ -400,15 +400,6 @@ class Member:
 
     def showed_at_once(self, shard: int) -> None:
         self.inlet.direct[shard].show_held()
-
-    def showed(self, shard: int, place: Place) -> None:
-        self.homes.contacts.show(shard, place)
-
-    def take_letter(self, shard: int, letter: Entry) -> None:
-        self.homes.take_letter(shard, letter)
-
-    def take_answer(self, answer: Entry) -> None:
-        self.homes.take_answer(answer)
 
     def learn(self, shard: int, place: Place, facts: Facts, seen: Seen) -> None:
         if COMPLETE in facts:

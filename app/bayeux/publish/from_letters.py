@@ -47,7 +47,7 @@ class FromLetters:
 
     def go_on(self) -> None:
         """Go on with what an earlier process had: its sessions are restored."""
-        self.requests.go_on()
+        self.requests.asking.go_on()
         for each in self.before_clients:
             each()
 

@@ -136,14 +136,6 @@ class RequestsEverywhere:
 
     # Other processes
 
-    def opened_again(self, shard: int) -> None:
-        """Take note that another process serves a shard."""
-        self.asking.ask_again(shard)
-
-    def go_on(self) -> None:
-        """Continue the requests of an earlier process, whose sessions are restored."""
-        self.asking.go_on()
-
     def fields(self) -> RequestFields:
         """Return the stored fields of requests of others."""
         return self.answering.fields()

@@ -31,7 +31,7 @@ class FarPresence:
         self._others = others
         self.members = FarMembers()
         state.presence_events.go_among(self.members, self._changed)
-        self._tellers: Tellers[Place] = Tellers(self, state, homes, PRESENCE)
+        self._tellers: Tellers[Place] = Tellers(self, state, homes, others, what=PRESENCE)
         # Hears from another shard.
         self.carry_out = self._tellers.hear
         # Since when shards cannot be reached; infinite once their members have left.
@@ -51,7 +51,7 @@ class FarPresence:
             self._look(shard, now)
 
     def _look(self, shard: int, now: float) -> None:
-        if not self.is_away(shard):
+        if not self._others.is_away(shard):
             if self._away.pop(shard, 0.0) == _GONE:
                 self._tellers.ask(shard)
             return
@@ -61,9 +61,6 @@ class FarPresence:
             self._tellers.lose(shard)
 
     # What is told
-
-    def is_away(self, shard: int) -> bool:
-        return self._others.is_away(shard)
 
     def everything_for(self, _: int) -> Iterator[Place]:
         presence = self._state.presence

@@ -50,7 +50,7 @@ class FarTopics:
         self._others = others
         # Topics whose home is another shard, by name, as long as something of them is here.
         self._far: dict[str, FarTopic] = {}
-        self._tellers: Tellers[str] = Tellers(self, state, homes, TOLD)
+        self._tellers: Tellers[str] = Tellers(self, state, homes, others, what=TOLD)
         # Hears from another shard.
         self.hear = self._tellers.hear
         # Lets a shard know everything before it gets the next letter.
@@ -145,9 +145,6 @@ class FarTopics:
         return len(self._state.routes.subscribers(name))
 
     # What is told
-
-    def is_away(self, shard: int) -> bool:
-        return self._others.is_away(shard)
 
     def everything_for(self, shard: int) -> Iterator[str]:
         return iter([name for name in self._far if self._homes.home_of(name) == shard])

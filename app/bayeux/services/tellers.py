@@ -16,6 +16,7 @@ from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
+from holdfast.delivery.ports.other_shards import OthersPort
 
 # How many rows one letter has, and about how many bytes of names.
 _MOST: Final = 500
@@ -44,10 +45,6 @@ class Source(Protocol[K]):
         """Return whether a row says that there is nothing, which needs not be told at first."""
         ...
 
-    def is_away(self, shard: int, /) -> bool:
-        """Return whether a shard cannot be reached."""
-        ...
-
 
 class Teller(Generic[K]):
     """Tells one other shard.
@@ -58,10 +55,18 @@ class Teller(Generic[K]):
     """
 
     def __init__(
-        self, source: Source[K], homes: HomesPort, shard: int, *, what: str, first: int
+        self,
+        source: Source[K],
+        homes: HomesPort,
+        others: OthersPort,
+        shard: int,
+        *,
+        what: str,
+        first: int,
     ) -> None:
         self._source = source
         self._homes = homes
+        self._others = others
         self._shard = shard
         self._what = what
         # Whether that shard is to tell everything, too.
@@ -86,7 +91,7 @@ class Teller(Generic[K]):
 
     def tick(self, now: float) -> None:
         """Begin again, if that is due."""
-        if self._again_at is not None and not self._source.is_away(self._shard):
+        if self._again_at is not None and not self._others.is_away(self._shard):
             if not self._again_at:
                 self._again_at = now + _PAUSE_S
             elif now >= self._again_at:
@@ -213,13 +218,22 @@ class Tellers(Generic[K]):
         what: What the letters are called in the log.
     """
 
-    def __init__(self, shared: Shared[K], state: ServerState, homes: HomesPort, what: str) -> None:
+    def __init__(
+        self,
+        shared: Shared[K],
+        state: ServerState,
+        homes: HomesPort,
+        others: OthersPort,
+        *,
+        what: str,
+    ) -> None:
         self._backlog = state.backlog
         self._homes = homes
         self.shards = homes.others
         first = state.node.stamp()
         self._tellers: dict[int, Teller[K]] = {
-            shard: Teller(shared, homes, shard, what=what, first=first) for shard in self.shards
+            shard: Teller(shared, homes, others, shard, what=what, first=first)
+            for shard in self.shards
         }
         self._heard = {shard: Heard(shared, shard) for shard in self.shards}
         self._has_begun = self._is_due = False

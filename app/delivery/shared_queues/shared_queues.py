@@ -193,7 +193,7 @@ class SharedQueues(ABC, Generic[R]):
         for message in messages:
             receiver.queue.insert(message)
         self._hub.counters.restored += len(messages)
-        self._expire_in_time(receiver)
+        self._settling.watch_expiry(receiver)
         self._hub.make_ready(receiver)
 
     # Moving
@@ -259,7 +259,7 @@ class SharedQueues(ABC, Generic[R]):
             receiver.queue.remove_messages(erased)
             self._settling.discard(receiver, erased, Reason.ERASED)
         self._entered(receiver, [has[each.id] for each in taken if not is_erased(each)])
-        self._expire_in_time(receiver)
+        self._settling.watch_expiry(receiver)
         self._hub.make_ready(receiver)
 
     def _entered(self, receiver: R, messages: Sequence[Message]) -> None:
@@ -278,12 +278,9 @@ class SharedQueues(ABC, Generic[R]):
             each.queue.insert(message)
             self._hub.make_ready(each)
             if message.expires_ms:
-                self._expire_in_time(each)
+                self._settling.watch_expiry(each)
         keys = [each.key for each in (*new, *old)]
         return Move(message, source, keys, copies=len(new), remembering=len(new))
-
-    def _expire_in_time(self, receiver: R) -> None:
-        self._settling.watch_expiry(receiver)
 
 
 def joined_in(receiver: Receiver, message: Message, former: FormerAttempts) -> Message:

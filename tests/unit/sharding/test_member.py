@@ -114,7 +114,7 @@ def test_a_letter_whose_answer_the_store_has_does_not_come_back_when_the_store_g
     world = World(0)
     with patch.object(Member, "serve", lambda _: None):
         member = Shard(world, 0).member
-    member.take_letter(1, letter("addressed", 5, b""))
+    member.homes.take_letter(1, letter("addressed", 5, b""))
     assert [*member.inbox()] == ["1 5"]
     # The message that it asked for is stored, and waits for replicas.
     member.on_appended(1, Parts(1, {"1": write(())}, ["1 5"]), False)
@@ -129,7 +129,7 @@ def test_a_letter_goes_on_waiting_for_its_answer_when_the_store_goes_back() -> N
     shard.member.begin_again(shard.store.open())
     assert answers == []
     [id] = shard.member.homes._sent._sent
-    shard.member.take_answer(done_with(ShardLetter(0, id, "", "lent", b""), b"taken").answer)
+    shard.member.homes.take_answer(done_with(ShardLetter(0, id, "", "lent", b""), b"taken").answer)
     assert answers == [b"taken"]
 
 

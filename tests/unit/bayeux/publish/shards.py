@@ -157,7 +157,7 @@ class Shard:
         self.server.turn()
         for other in self._world.shards:
             if other is not self:
-                other.from_letters.requests.opened_again(self.number)
+                other.from_letters.requests.asking.ask_again(self.number)
 
     def restart(self) -> None:
         """Let another process go on with everything that this one has, unless a request waits."""
