@@ -1,17 +1,14 @@
 // Channels: subscribers, message rates, channel holds; one channel with its topic and its history.
 import {badge, h} from "../dom.js";
 import {at} from "./address.js";
-import {ago, count, lasting, many, rate, sum} from "./format.js";
+import {ago, count, lasting, many, rate} from "./format.js";
 import {actions, asked, card, confirmed, facts, filter, link, live, order, parts, when} from "./parts.js";
 import {held, history, receivers} from "./sessions.js";
 
 // The number of messages, and of sessions, that are shown.
 const FIRST = 100;
-// The largest groups of letters; if there are more groups, the letters of a channel are not counted.
-const GROUPS = 50;
-const UNAVAILABLE = 503;
 
-export const show = (app, [channel], chosen) => (channel === undefined ? all(app, chosen) : one(app, channel));
+export const show = (app, [channel], chosen) => (channel === undefined ? all(app, chosen) : one(app, channel, chosen));
 
 async function all(app, chosen) {
     const look = () => app.api.get("held-channels");
@@ -31,28 +28,8 @@ const list = (app, chosen) => parts(app, "Channels", [
     ["Subscribers", ({name, subscribers}) => (subscribers
         ? link(count(subscribers), "sessions", {channel: name}) : "0"), "number", "subscribers"],
     ["Messages per second", (channel) => (channel.rate === null ? "–" : rate(channel.rate)), "number", "rate"],
-    ["Dead letters", ({name, letters}) => lettersOf(name, letters), "number"],
-], async (cursor, limit) => {
-    const [found, letters] = await Promise.all([app.api.get("channels", {...chosen, cursor, limit}), counts(app)]);
-    return {...found, items: found.items.map((each) => ({...each, letters: letters(each.name)}))};
-}, "No matching channels.", order(["channels"], chosen));
-
-/** Returns a function for the number of a channel's dead letters: null if it is unknown. */
-async function counts(app) {
-    const {items, total} = await app.api.get("dead-letters/groups", {limit: GROUPS}).catch(unlessAway);
-    const known = new Map();
-    items.forEach(({channel, count: more}) => known.set(channel, (known.get(channel) ?? 0) + more));
-    const isAll = sum([...known.values()]) === total;
-    return (name) => (isAll ? known.get(name) ?? 0 : null);
-}
-
-/** Channels are shown even if the store of the letters is unavailable. */
-function unlessAway(error) {
-    if (error.status !== UNAVAILABLE) {
-        throw error;
-    }
-    return {items: [], total: null};
-}
+    ["Dead letters", ({name, letters}) => lettersOf(name, letters), "number", "letters"],
+], (cursor, limit) => app.api.get("channels", {...chosen, cursor, limit}), "No matching channels.", order(["channels"], chosen));
 
 const lettersOf = (channel, number) => (number === 0 ? "0"
     : link(number === null ? "show" : count(number), "dead", "letters", {channel}));
@@ -95,16 +72,16 @@ async function holdBack(app, channel) {
     });
 }
 
-async function one(app, name) {
+async function one(app, name, chosen) {
+    const orderOf = (list) => order(["channels", name], chosen, list);
     const look = () => Promise.all([
         app.api.get("channels", {prefix: name, limit: 1}),
         app.api.get("topics", {prefix: name, limit: 1}),
         app.api.get("held-channels"),
         app.api.get("topic/history", {channel: name, limit: FIRST}),
         app.api.get("sessions", {channel: name, limit: FIRST}),
-        counts(app),
     ]);
-    const shown = await live(app, look, ([channels, topics, holds, kept, sessions, letters]) => {
+    const shown = await live(app, look, ([channels, topics, holds, kept, sessions]) => {
         // The channel itself comes first among the names that begin with its name.
         const [known] = channels.items.filter((each) => each.name === name);
         const [topic] = topics.items.filter(({channel}) => channel === name);
@@ -114,19 +91,19 @@ async function one(app, name) {
             hold && h("p", {class: "card panel state warn"}, held(hold), " ", tried(hold)),
             // A pattern has no messages of its own.
             !name.includes("*") && actions(app, hold ? release(app, name) : ["Hold back the channel", () => holdBack(app, name)], topic && ["Erase the topic", () => erase(app, name), "danger"]),
-            facets(name, known, topic, letters(name)),
-            history(kept.items),
-            receivers(app, sessions.items, "No session has subscribed to exactly this channel."),
+            facets(name, known, topic),
+            history(kept.items, orderOf("history")),
+            receivers(app, sessions.items, "No session has subscribed to exactly this channel.", orderOf("sessions")),
         ];
     });
     return [h("p", {}, link("All channels", "channels")), shown];
 }
 
-const facets = (name, channel, topic, letters) => h("div", {class: "grid"},
+const facets = (name, channel, topic) => h("div", {class: "grid"},
     card("Channel", facts([
         ["subscribers", count(channel?.subscribers ?? 0)],
         ["messages per second", channel && channel.rate !== null ? rate(channel.rate) : "–"],
-        ["dead letters", lettersOf(name, letters)],
+        ["dead letters", lettersOf(name, channel?.letters ?? null)],
     ])),
     card("Topic", topic ? facts([
         ["ends", topic.destroy_delay < 0 ? "only when it is erased" : `${lasting(topic.destroy_delay)} after its last use`],

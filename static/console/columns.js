@@ -6,6 +6,7 @@ import {facts, link, messageLink, mono, parted, sheet, when} from "./parts.js";
 import {held, MOODS, sessionLink} from "./sessions.js";
 
 const WORK = "work:";
+const HOLD = "hold";
 const NOTHING = "–";
 // `oldest_id` is the message whose time `oldest` is.
 const OF_TIME = "_id";
@@ -36,7 +37,7 @@ const FORMS = new Map(Object.entries({
     work: (channel) => link(parted(channel), "work", channel),
     session: mono, receiver, message: messageLink,
     state: stateNow,
-    hold: held,
+    [HOLD]: held,
     flag: (is) => (is ? badge("yes", "warn") : "no"),
     code: (code) => h("a", {href: at("dead", "letters", {code}), class: "mono"}, parted(code)),
     fingerprint: (value) => h("a", {href: at("dead", "letters", {fingerprint: value}), class: "mono"}, value),
@@ -64,4 +65,4 @@ export const shown = ({name, form}) => [headed(name), (row) => {
     const text = value === null ? NOTHING : (FORMS.get(form) ?? String)(value);
     const id = row[name + OF_TIME];
     return id ? h("a", {href: at("messages", id)}, text) : text;
-}, NUMBERS.has(form) ? "number" : "", name];
+}, NUMBERS.has(form) ? "number" : "", form === HOLD ? `${name}.since` : name];

@@ -12,7 +12,7 @@ export function show(app, [what, id], chosen) {
     if (what === "letters") {
         return letters(app, chosen);
     }
-    return what === "letter" ? letter(app, id) : groups(app, chosen.by ?? CAUSE);
+    return what === "letter" ? letter(app, id, chosen) : groups(app, chosen.by ?? CAUSE);
 }
 
 const CAUSE = "cause";

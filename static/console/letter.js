@@ -3,7 +3,7 @@
 import {badge, h, say} from "../dom.js";
 import {path} from "./address.js";
 import {bytes, count, lasting, time} from "./format.js";
-import {actions, asked, card, facts, guarded, json, link, messageLink, mono, sheet, when} from "./parts.js";
+import {actions, asked, card, facts, guarded, json, link, messageLink, mono, order, sheet, when} from "./parts.js";
 import {preview, purge, replay, why} from "./letters.js";
 import {sessionLink} from "./sessions.js";
 import {differences} from "./differences.js";
@@ -12,7 +12,7 @@ import {parse} from "./json.js";
 const MOST_BYTES = 64 * 1024;
 const EDITED = "__deadMessageId";
 
-export async function letter(app, id) {
+export async function letter(app, id, chosen) {
     const it = await app.api.get(path("dead-letters", id));
     const alike = await app.api.get("dead-letters", {fingerprint: it.fingerprint, limit: 20});
     const others = alike.items.filter((each) => each.id !== it.id);
@@ -44,7 +44,7 @@ export async function letter(app, id) {
                 ["redelivered", count(it.redelivered)],
                 ["replays", `${count(it.replays)} of this letter, ${count(it.generation)} of its message before`],
             ]))),
-        history(it.history),
+        history(it.history, order(["dead", "letter", id], chosen)),
         card(`Data (${bytes(it.bytes)})`, json(it.data)),
         it.properties && card("Properties", json(it.properties)),
         it.policy && card("Effective options", json(it.policy)),
@@ -58,14 +58,14 @@ function madeOf({properties}) {
     return typeof from === "string" ? link("another letter (edited)", "dead", "letter", from) : null;
 }
 
-const history = (attempts) => sheet("Attempts", [
-    ["Attempt", ({n}) => count(n), "number"],
-    ["When", (attempt) => time(attempt.time)],
-    ["Over", ({transport}) => transport ?? "–"],
-    ["Outcome", ({outcome}) => mono(outcome)],
-    ["Answer", ({code, text}) => [text && [text, " "], code && mono(code)]],
-    ["Took", ({latency_ms}) => (latency_ms === null ? "–" : lasting(latency_ms)), "number"],
-], attempts, "The message was never handed over.");
+const history = (attempts, order) => sheet("Attempts", [
+    ["Attempt", ({n}) => count(n), "number", "n"],
+    ["When", (attempt) => time(attempt.time), "", "time"],
+    ["Over", ({transport}) => transport ?? "–", "", "transport"],
+    ["Outcome", ({outcome}) => mono(outcome), "", "outcome"],
+    ["Answer", ({code, text}) => [text && [text, " "], code && mono(code)], "", "text"],
+    ["Took", ({latency_ms}) => (latency_ms === null ? "–" : lasting(latency_ms)), "number", "latency_ms"],
+], attempts, "The message was never handed over.", order);
 
 /** The differences from another letter of the same group. */
 function comparison(app, it, others) {

@@ -75,6 +75,8 @@ class App {
     // The time of the last reading, and when the next one is due.
     #heardAt = null;
     #readingDue = Date.now() + LATE_MS;
+    // Where the page is, without what is chosen there.
+    #place = null;
 
     constructor(authorization, name, about, requests) {
         Object.assign(this, {about, name, requests, isOperator: about.role === "operator", readings: [], alerts: []});
@@ -170,11 +172,11 @@ class App {
         if (location.hash === here) {
             this.#age.made();
             document.title = `${title} · Holdfast`;
+            const chosen = document.activeElement.id;
             content.replaceChildren(...[made].flat().filter(Boolean));
             content.ariaBusy = null;
             if (!isAgain) {
-                content.focus({preventScroll: true});
-                scrollTo(0, 0);
+                this.#come(here.split("?")[0], chosen);
             }
             if (isAway) {
                 this.keepFresh(async () => {
@@ -183,6 +185,16 @@ class App {
                 });
             }
         }
+    }
+
+    /** Begins at the top of a page; but stays in a page that is only sorted or filtered, with what was chosen there. */
+    #come(place, chosen) {
+        const same = place === this.#place && chosen && document.getElementById(chosen);
+        (same || content).focus({preventScroll: true});
+        if (place !== this.#place) {
+            scrollTo(0, 0);
+        }
+        this.#place = place;
     }
 
     #mark(title) {

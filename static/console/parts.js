@@ -23,26 +23,22 @@ export const facts = (rows, kind) =>
 export const card = (title, ...children) =>
     h("section", {class: "card panel"}, title && h("h2", {}, title), children);
 
-/**
- * A table, which narrow screens show as cards. Columns are `[name, cell, class]`, in a table that can be sorted also
- * the field by which.
- */
+/** A table, which narrow screens show as cards. Columns are `[name, cell, class, field]`; those with a field sort it. */
 function table(caption, columns, order) {
     const body = h("tbody");
-    const head = columns.map(([name, , kind, field]) => h("th", {scope: "col", class: kind, "aria-sort": sorted(order, field)},
-        order && field ? h("a", {href: order.by(follows(order, kind, field))}, name) : name));
-    const element = h("table", {},
-        h("caption", {class: "hidden"}, caption), h("thead", {}, h("tr", {}, head)), body);
+    const element = h("table", {}, h("caption", {class: "hidden"}, caption), heads(columns, order), body);
     const row = (item) => h("tr", {"data-key": item.id ?? item.key ?? item.name}, columns.map(([name, cell, kind]) =>
         h("td", {class: kind, "data-name": name}, h("div", {}, cell(item)))));
     return {element, show: (items) => renewChildren(body, items.map(row))};
 }
 
+/** The heads of a table. Each that sorts it has an id, by which it keeps the focus. */
+export const heads = (columns, order) => h("thead", {}, h("tr", {}, columns.map(([name, , kind, field, title]) =>
+    h("th", {scope: "col", class: kind, title, "aria-sort": field && sorted(order, field)},
+        field ? h("a", {id: `${order.name}.${field}`, href: order.by(follows(order, kind, field))}, name) : name))));
+
 /** Whether a list is sorted by this field, and how. */
-function sorted(order, field) {
-    const sort = field && order?.sort;
-    return sort === field ? "ascending" : sort === `-${field}` ? "descending" : null;
-}
+const sorted = ({sort}, field) => (sort === field ? "ascending" : sort === `-${field}` ? "descending" : null);
 
 /** How a list is sorted next when its reader wants this column: numbers first by the largest. */
 function follows({sort}, kind, field) {
@@ -55,6 +51,7 @@ function orders(columns, order) {
     const choices = columns.filter(([, , , field]) => field).flatMap(([name, , , field]) =>
         [[field, `${name}, ascending`], [`-${field}`, `${name}, descending`]]);
     return h("label", {class: "field orders"}, "Sort by", h("select", {
+        id: order.name,
         onchange: (event) => (location.hash = order.by(event.target.value)),
     }, [["", "as they come"], ...choices].map(([sort, text]) =>
         h("option", {value: sort, selected: sort === (order.sort ?? "")}, text))));
@@ -65,22 +62,27 @@ function orders(columns, order) {
  * page of several lists has a `name` for each.
  */
 export const order = (place, chosen, name = "sort") =>
-    ({sort: chosen[name], by: (sort) => at(...place, {...chosen, [name]: sort})});
+    ({name, sort: chosen[name], by: (sort) => at(...place, {...chosen, [name]: sort})});
 
-/** Sorts items of which no more are at the server. What has no value comes last. */
+/** Sorts items as the server does, if all that are shown are here. What has no value comes last. */
 export function inOrderOf(items, {sort}) {
-    const field = sort?.replace(/^-/u, "");
-    const way = sort?.startsWith("-") ? -1 : 1;
-    const isKnown = (item) => (item[field] ?? null) !== null;
-    const compare = (one, other) => way * (one[field] < other[field] ? -1 : Number(one[field] > other[field]));
-    return sort ? [...items.filter(isKnown).toSorted(compare), ...items.filter((item) => !isKnown(item))] : items;
+    if (!sort) {
+        return items;
+    }
+    const path = sort.replace(/^-/u, "").split(".");
+    const placed = items.map((item) => ({item, value: path.reduce((part, name) => part?.[name], item) ?? null}));
+    const known = placed.filter(({value}) => value !== null).toSorted(compare);
+    const rest = placed.filter(({value}) => value === null);
+    return [...(sort.startsWith("-") ? known.toReversed() : known), ...rest].map(({item}) => item);
 }
 
-/** A table below its title; with an `order`, its columns that have a field sort it. */
+const compare = (one, other) => (one.value < other.value ? -1 : Number(one.value > other.value));
+
+/** A table below its title, which shows all of its items. */
 export function sheet(title, columns, items, nothing, order) {
     const {element, show} = table(title, columns, order);
-    show(order ? inOrderOf(items, order) : items);
-    return items.length ? section(title, element, order && orders(columns, order))
+    show(inOrderOf(items, order));
+    return items.length ? section(title, element, items.length > 1 && orders(columns, order))
         : section(title, h("p", {class: "faint empty"}, nothing));
 }
 
@@ -100,10 +102,7 @@ export async function live(app, look, draw, soonMs) {
 const PART = 50;
 const MOST = 500;
 
-/**
- * A list that loads in parts and refreshes: `ask(cursor, limit)` returns `{items, cursor}`. With an `order`, its columns
- * that have a field sort it.
- */
+/** A list that loads in parts and refreshes: `ask(cursor, limit)` returns `{items, cursor}`, in this order. */
 export async function parts(app, caption, columns, ask, nothing, order) {
     const {element, show} = table(caption, columns, order);
     const more = h("button", {type: "button", hidden: true}, "Show more");
@@ -141,7 +140,7 @@ export async function parts(app, caption, columns, ask, nothing, order) {
     more.addEventListener("click", guarded(app, () => inTurn(further)));
     await further();
     app.keepFresh(() => inTurn(again));
-    return h("div", {class: "list"}, old, order && orders(columns, order), h("div", {class: "card sheet"}, element, none), more);
+    return h("div", {class: "list"}, old, orders(columns, order), h("div", {class: "card sheet"}, element, none), more);
 }
 
 /** Buttons; those that change something are disabled for readers, with the reason. */

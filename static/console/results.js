@@ -2,7 +2,7 @@
 import {h} from "../dom.js";
 import {defined, meanings, took} from "./columns.js";
 import {count, time} from "./format.js";
-import {card, mono, order, section, when} from "./parts.js";
+import {card, heads, inOrderOf, mono, order, section, when} from "./parts.js";
 
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
@@ -31,7 +31,7 @@ export async function show(app, rest, chosen) {
 /** The table of a result, and what its columns mean: both as the pipeline defines them. */
 function drawn(result, order) {
     const {title, columns, rows, since} = result;
-    const table = rows.length && result.result === "latency" ? section(title, heat(rows)) : defined(title, columns, rows, order);
+    const table = rows.length && result.result === "latency" ? section(title, heat(rows, order)) : defined(title, columns, rows, order);
     return h("div", {}, table, since === null && h("p", {class: "faint small"}, computed(result)),
         rows.length > 0 && meanings(columns));
 }
@@ -40,17 +40,22 @@ const computed = ({at, since, until}) => [
     "Computed ", when(at), since === null ? "." : `, from events between ${time(since)} and ${time(until)}.`];
 
 /** A row for each channel, the busiest first, with a column for each of the latest hours. */
-function heat(rows) {
+function heat(rows, order) {
     const latest = Math.max(...rows.map(({hour}) => hour), 0);
-    const columns = Array.from({length: HOURS}, (_, n) => latest - n * HOUR_MS);
+    // Each column is the hours before the latest one.
+    const columns = Array.from({length: HOURS}, (_, n) => n);
     const channels = new Map();
     for (const row of rows.filter(({hour}) => hour > latest - HOURS * HOUR_MS)) {
-        const known = channels.get(row.channel) ?? {n: 0, hours: new Map()};
+        const known = channels.get(row.channel) ?? {channel: row.channel, n: 0, hours: {}};
         known.n += row.n;
-        known.hours.set(row.hour, row);
+        known.hours[(latest - row.hour) / HOUR_MS] = row;
         channels.set(row.channel, known);
     }
-    const busiest = [...channels].sort(([, a], [, b]) => b.n - a.n).slice(0, CHANNELS);
+    const busiest = [...channels.values()].sort((a, b) => b.n - a.n).slice(0, CHANNELS);
+    const hour = (n) => {
+        const began = latest - n * HOUR_MS;
+        return [hours.format(began), null, "number", `hours.${n}.delivery_p99`, time(began)];
+    };
     const cell = (row) => {
         if (!row) {
             return h("td", {});
@@ -62,10 +67,9 @@ function heat(rows) {
     };
     return h("table", {class: "heat"},
         h("caption", {class: "faint small"}, "p99 of the deliveries, latest hour first."),
-        h("thead", {}, h("tr", {}, h("th", {scope: "col"}, "Channel"),
-            columns.map((hour) => h("th", {scope: "col", title: time(hour)}, hours.format(hour))))),
-        h("tbody", {}, busiest.map(([channel, known]) => h("tr", {},
-            h("th", {scope: "row"}, h("span", {class: "mono"}, channel ?? UNKNOWN)), columns.map((hour) => cell(known.hours.get(hour)))))));
+        heads([["Channel", null, "", "channel"], ...columns.map(hour)], order),
+        h("tbody", {}, inOrderOf(busiest, order).map(({channel, hours: known}) => h("tr", {},
+            h("th", {scope: "row"}, h("span", {class: "mono"}, channel ?? UNKNOWN)), columns.map((n) => cell(known[n]))))));
 }
 
 const warmth = (ms) => WARMTHS[Math.max(0, Math.ceil(Math.log10(Math.max(ms, 0.001))))] ?? WARMTHS.at(-1);

@@ -12,7 +12,7 @@ const WORDS_HERE = new Map([["UNDEF", "not connected yet"], ["POLLING", "retryin
 const FIRST = 100;
 
 export const show = (app, [subject, number], chosen) =>
-    (subject === undefined ? list(app, chosen) : session(app, subject, number));
+    (subject === undefined ? list(app, chosen) : session(app, subject, number, order(["sessions", subject, number], chosen)));
 
 export const sessionLink = (key) => link(key, "sessions", ...split(key));
 
@@ -38,7 +38,7 @@ async function list(app, chosen) {
         ["Attempts", ({attempts}) => count(attempts), "number", "attempts"],
         ["Seen", ({last_seen}) => when(last_seen), "", "last_seen"],
         // Only one of several workers has a number.
-        ...("shard" in app.about ? [["Shard", ({shard}) => count(shard), "number"]] : []),
+        ...("shard" in app.about ? [["Shard", ({shard}) => count(shard), "number", "shard"]] : []),
     ], (cursor, limit) => app.api.get("sessions", {...chosen, cursor, limit}), "No matching sessions.",
     order(["sessions"], chosen));
     return [
@@ -48,13 +48,13 @@ async function list(app, chosen) {
     ];
 }
 
-async function session(app, subject, number) {
+async function session(app, subject, number, order) {
     const here = path("sessions", subject, number);
     const look = () => Promise.all([app.api.get(here), app.api.get(`${here}/queue`, {limit: FIRST})]);
     const shown = await live(app, look, ([it, {items}]) => [
         h("h1", {}, it.key, " ", stateOf(app, it)),
         it.hold && h("p", {class: "card panel state warn"}, held(it.hold)),
-        buttons(app, here, it), facets(it), queue(items, titled(items.length, it.waiting + it.in_flight)),
+        buttons(app, here, it), facets(it), queue(items, titled(items.length, it.waiting + it.in_flight), order),
     ]);
     return [h("p", {}, link("All sessions", "sessions")), shown];
 }
@@ -101,35 +101,35 @@ export function held({reason, who, since, until}) {
 const titled = (shown, total) => (shown < total ? `Queue: the first ${count(shown)} of ${count(total)}` : "Queue");
 
 /** Sessions, with their entries waiting and in flight. */
-export const receivers = (app, items, nothing) => sheet("Sessions", [
-    ["Session", ({key}) => sessionLink(key)],
-    ["State", (each) => stateOf(app, each)],
-    ["Waiting", ({waiting}) => count(waiting), "number"],
-    ["In flight", ({in_flight}) => count(in_flight), "number"],
-    ["Seen", (each) => when(each.last_seen)],
-], items, nothing);
+export const receivers = (app, items, nothing, order) => sheet("Sessions", [
+    ["Session", ({key}) => sessionLink(key), "", "key"],
+    ["State", (each) => stateOf(app, each), "", "state"],
+    ["Waiting", ({waiting}) => count(waiting), "number", "waiting"],
+    ["In flight", ({in_flight}) => count(in_flight), "number", "in_flight"],
+    ["Seen", (each) => when(each.last_seen), "", "last_seen"],
+], items, nothing, order);
 
 // Columns of messages.
-const MESSAGE = ["Message", ({id}) => messageLink(id)];
+const MESSAGE = ["Message", ({id}) => messageLink(id), "", "id"];
 const ABOUT = [
-    ["From", ({sender}) => sender || "the server"],
-    ["Received", ({published}) => when(published)],
+    ["From", ({sender}) => sender || "the server", "", "sender"],
+    ["Received", ({published}) => when(published), "", "published"],
     ["Data", (entry) => (entry.is_cut ? `${bytes(entry.bytes)}: too long to show`
-        : h("details", {}, h("summary", {}, bytes(entry.bytes)), json(entry.data)))],
+        : h("details", {}, h("summary", {}, bytes(entry.bytes)), json(entry.data))), "", "bytes"],
 ];
 
 /** The newest messages that a channel keeps. */
-export const history = (items) => sheet("History: the newest first", [MESSAGE, ...ABOUT], items, "The channel keeps no messages.");
+export const history = (items, order) => sheet("History: the newest first", [MESSAGE, ...ABOUT], items, "The channel keeps no messages.", order);
 
 /** The first messages of a queue. */
-export function queue(items, title) {
+export function queue(items, title, order) {
     return sheet(title, [
         MESSAGE,
-        ["Channel", ({channel}) => mono(channel)],
-        ["State", ({state}) => badge(spaced(state))],
-        ["Attempts", ({attempts, redelivered}) => `${count(attempts)}${redelivered ? ` (redelivered: ${count(redelivered)})` : ""}`, "number"],
+        ["Channel", ({channel}) => mono(channel), "", "channel"],
+        ["State", ({state}) => badge(spaced(state)), "", "state"],
+        ["Attempts", ({attempts, redelivered}) => `${count(attempts)}${redelivered ? ` (redelivered: ${count(redelivered)})` : ""}`, "number", "attempts"],
         ...ABOUT,
-    ], items, "The queue is empty.");
+    ], items, "The queue is empty.", order);
 }
 
 async function hold(app, here) {

@@ -16,7 +16,7 @@ const SUBJECTS = {
     heading: "Subject",
     key: "subject",
     name: ({subject}) => subject,
-    columns: [["Sessions", ({subject}) => link("show", "sessions", {prefix: `${subject}/`})]],
+    columns: [["", ({subject}) => link("its sessions", "sessions", {prefix: `${subject}/`})]],
     nothing: "No messages wait for subjects.",
     about: "Messages to a subject wait while none of its sessions takes them.",
     nobody: "The subject has no session.",
@@ -46,7 +46,7 @@ const WORK = {
 };
 
 const pageOf = (kind) => (app, [name], chosen) =>
-    (name === undefined ? list(app, kind, chosen) : one(app, kind, name));
+    (name === undefined ? list(app, kind, chosen) : one(app, kind, name, chosen));
 
 export const subjects = pageOf(SUBJECTS);
 export const work = pageOf(WORK);
@@ -66,12 +66,13 @@ async function list(app, kind, {sort}) {
     return [h("h1", {}, kind.title), found, h("p", {class: "faint small"}, kind.about)];
 }
 
-async function one(app, kind, name) {
+async function one(app, kind, name, chosen) {
+    const orderOf = (list) => order([kind.page, name], chosen, list);
     const look = () => Promise.all([kind.first(app.api, name), kind.sessions(app.api, name)]);
     const shown = await live(app, look, ([{items}, {items: sessions}]) => [
         items.length > 0 && actions(app, ["Empty the queue", () => empty(app, kind, name), "danger"]),
-        queue(items, items.length === FIRST ? `Queue: the first ${count(FIRST)}` : "Queue"),
-        receivers(app, sessions, kind.nobody),
+        queue(items, items.length === FIRST ? `Queue: the first ${count(FIRST)}` : "Queue", orderOf("queue")),
+        receivers(app, sessions, kind.nobody, orderOf("sessions")),
     ]);
     return [h("p", {}, link(`All ${kind.title.toLowerCase()}`, kind.page)), h("h1", {}, name), shown];
 }

@@ -33,12 +33,13 @@ def addresses(world: World) -> list[str]:
     [letter, *_] = world.ask("GET", "dead-letters?limit=1")["items"]
     replays = world.ask("GET", "replays")["items"]
     return [
-        "#/", "#/sessions", "#/sessions/mail/1", "#/subjects", "#/subjects/mail",
+        "#/", "#/now", "#/sessions", "#/sessions/mail/1", "#/subjects", "#/subjects/mail",
         "#/work", "#/work/%2Fjobs%2Fpictures",
         "#/channels", "#/channels/%2Fprices",
         "#/delayed",
         "#/dead",
-        f"#/dead/letters?fingerprint={letter['fingerprint']}", f"#/dead/letter/{letter['id']}",
+        "#/dead/letters", f"#/dead/letters?fingerprint={letter['fingerprint']}",
+        f"#/dead/letter/{letter['id']}",
         "#/replays", *(f"#/replays/{each['id']}" for each in replays[:1]),
         "#/messages", f"#/messages/{letter['message']}", "#/results", "#/audit",
     ]  # fmt: skip

@@ -132,18 +132,6 @@ def test_a_list_is_sorted_by_the_column_that_was_chosen(page: Page, world: World
     assert keys() == asked("key")
 
 
-@pytest.mark.parametrize("address", ["channels", "subjects", "work", "dead/letters"])
-def test_every_column_of_a_list_sorts_it(page: Page, address: str) -> None:
-    look_at(page, f"#/{address}")
-    heads = page.locator("thead th:has(a)")
-    count = heads.count()
-    assert count >= 3
-    for number in range(count):
-        heads.nth(number).get_by_role("link").click()
-        expect(heads.nth(number)).to_have_attribute("aria-sort", re.compile("scending"))
-        expect(page.locator("tbody tr").first).to_be_visible()
-
-
 def test_replays_are_sorted_where_they_are_shown(page: Page) -> None:
     counts = {"total": 0, "sent": 0, "acked": 0, "died_again": 0}
     about = {"state": "done", "who": "ann", "started": 1, **counts}
