@@ -4,25 +4,19 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
 from holdfast.store.reader import Reader
 from holdfast.store.scripts import COUNT
+from holdfast.store.write_right import WriteRight
 
 log = logging.getLogger(__name__)
 
 # How often the counter is raised, and how soon after a failure.
 _EVERY_S: Final = 0.5
 _PAUSE_S: Final = 0.1
-
-
-class OpenStore(Protocol):
-    """The store as far as this process has opened it."""
-
-    is_open: bool
-    epoch: str
 
 
 class Counter:
@@ -41,7 +35,7 @@ class Counter:
         self,
         reader: Reader,
         keys: RedisKeys,
-        right: OpenStore,
+        right: WriteRight,
         clock: Callable[[], float],
         raised: Callable[[float], None],
     ) -> None:

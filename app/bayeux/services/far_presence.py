@@ -5,8 +5,8 @@ from typing import Final
 
 from holdfast.bayeux.services.tellers import Row, Tellers
 from holdfast.bayeux.session import Session
-from holdfast.bayeux.state.far_members import FarMembers
-from holdfast.bayeux.state.presence_events import FarMember, state_of
+from holdfast.bayeux.state.far_members import FarMember, FarMembers
+from holdfast.bayeux.state.presence_events import state_of
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.other_shards import OthersPort

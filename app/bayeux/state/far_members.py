@@ -4,9 +4,25 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from holdfast.bayeux.state.presence_events import FarMember, since_of
-
 Row = list[Any]
+
+
+class FarMember:
+    """A member of a channel at another shard, as that has told it."""
+
+    __slots__ = ("has_left", "name", "since", "state", "subject")
+
+    def __init__(self, name: str, subject: str, since: int, state: str) -> None:
+        self.name = name
+        self.subject = subject
+        self.since = since
+        self.state = state
+        self.has_left = False
+
+
+def since_of(member: FarMember) -> int:
+    """Return when the member joined."""
+    return member.since
 
 
 class FarMembers:

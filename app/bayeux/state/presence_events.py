@@ -1,13 +1,14 @@
 """`/sys/presence/<channel>`: joins and leaves of a channel's members, and their states."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Final
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.backlog import Backlog
+from holdfast.bayeux.state.far_members import FarMember, FarMembers
 from holdfast.bayeux.state.system_events import SystemEvents
 from holdfast.bayeux.wire.codec import Json
 from holdfast.delivery.basics.channels import PRESENCE, Channels
@@ -31,44 +32,6 @@ class MemberState(Enum):
     HELD = "held"
 
 
-class FarMember:
-    """A member of a channel at another shard, as that has told it."""
-
-    __slots__ = ("has_left", "name", "since", "state", "subject")
-
-    def __init__(self, name: str, subject: str, since: int, state: str) -> None:
-        self.name = name
-        self.subject = subject
-        self.since = since
-        self.state = state
-        self.has_left = False
-
-
-def since_of(member: FarMember) -> int:
-    """Return when the member joined."""
-    return member.since
-
-
-class OtherMembers(Protocol):
-    """The members of channels at other shards."""
-
-    def count(self, channel: str, /) -> int:
-        """Return the number of members of the channel."""
-        ...
-
-    def page(self, channel: str, after: int, limit: int, /) -> Sequence[FarMember]:
-        """Return up to `limit` members that joined after this time, earliest first."""
-        ...
-
-    def parts(self, most: int, /) -> Iterator[tuple[int, list[list[Any]]]]:
-        """Return all members, in parts of one shard each, for the next process."""
-        ...
-
-    def go_on(self, shard: int, rows: Sequence[list[Any]], /) -> None:
-        """Know the members that the process before this one knew."""
-        ...
-
-
 class PresenceEvents:
     """Informs watchers about joins, leaves and new states: one event for all changes of a turn."""
 
@@ -88,10 +51,10 @@ class PresenceEvents:
         # changes.
         self._changes: dict[str, dict[Session | FarMember, bool]] = {}
         # The members at other shards, and what tells these of changes. None if there are none.
-        self.others: OtherMembers | None = None
+        self.others: FarMembers | None = None
         self._tell: Callable[[str, Session], None] | None = None
 
-    def go_among(self, others: OtherMembers, tell: Callable[[str, Session], None]) -> None:
+    def go_among(self, others: FarMembers, tell: Callable[[str, Session], None]) -> None:
         """Serve one of several shards: tell the others of changes, and count their members."""
         self.others, self._tell = others, tell
 
