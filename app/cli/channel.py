@@ -28,7 +28,7 @@ def get_messages(
     *,
     channel: Channel,
     filter: Condition = None,
-    limit: First = 20,
+    shown: First,
     server: ToServer,
 ) -> None:
     """Show the newest messages that a channel keeps, the newest first.
@@ -36,7 +36,7 @@ def get_messages(
     Example: holdfast channel get /orders/7 --filter 'data.price > 100' --limit 5
     """
     asked: Params = {"channel": channel, "filter": filter}
-    print_first(server, "/topic/history", asked, _MESSAGES, limit)
+    print_first(server, "/topic/history", asked, _MESSAGES, shown)
 
 
 @program.command("hold")

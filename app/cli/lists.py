@@ -38,6 +38,16 @@ class ListRange:
         return sorted(known, key=key, reverse=self.is_descending) + rest
 
 
+_Field = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIELD", help="Sort by this field of the --json output; -FIELD descending."
+    ),
+]
+# The most items that the server shows of a list without pages.
+_MOST_FIRST = 100
+
+
 def _range(
     limit: Annotated[
         int | None,
@@ -48,25 +58,25 @@ def _range(
             help=f"Maximum number of items; default: {_IN_A_TABLE}, or all with --json.",
         ),
     ] = None,
-    sort: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FIELD", help="Sort by this field of the --json output; -FIELD descending."
-        ),
-    ] = None,
+    sort: _Field = None,
 ) -> ListRange:
     field = None if sort is None else sort.removeprefix("-")
     return ListRange(limit, field, sort is not None and sort.startswith("-"))
 
 
+def _first(
+    limit: Annotated[
+        int,
+        typer.Option("--limit", "-n", min=1, max=_MOST_FIRST, help="Maximum number, up to 100."),
+    ] = 20,
+    sort: _Field = None,
+) -> ListRange:
+    return _range(limit, sort)
+
+
 Range = Annotated[ListRange, _range]
-
-# The most items that the server shows of a list without pages.
-_MOST_FIRST = 100
-First = Annotated[
-    int, typer.Option("--limit", "-n", min=1, max=_MOST_FIRST, help="Maximum number, up to 100.")
-]
-
+# The first items of a list without pages.
+First = Annotated[ListRange, _first]
 
 # Which of several workers has something.
 SHARD = "shard"
@@ -74,17 +84,21 @@ SHARD = "shard"
 DATA: Column = ("DATA", lambda each: "(too long)" if each["is_cut"] else brief(each["data"]))
 
 
-def print_first(server: Server, path: str, params: Params, columns: Columns, limit: int) -> None:
+def print_first(
+    server: Server, path: str, params: Params, columns: Columns, shown: ListRange
+) -> None:
     """Print the first items of a list without pages, as a table or as a JSON array.
 
     Says if there are more, or if there may be.
     """
+    limit = _MOST_FIRST if shown.limit is None else shown.limit
     asked = {**params, "limit": min(limit + 1, _MOST_FIRST)}
     found = server.get(path, asked)["items"]
+    first = shown.sorted(found[:limit])
     if server.as_json:
-        print_json(found[:limit])
+        print_json(first)
     else:
-        print_items(columns, found[:limit])
+        print_items(columns, first)
     if len(found) > limit:
         note(f"Showing {limit}; there are more: use --limit")
     elif len(found) == _MOST_FIRST:

@@ -13,6 +13,7 @@ import typer
 
 from holdfast.cli.failures import Exit
 from holdfast.cli.letter_options import Everything, Ids, LetterConditions, replay_of, wanted
+from holdfast.cli.lists import Range
 from holdfast.cli.model_options import options_of
 from holdfast.cli.moments import span_s
 from holdfast.cli.options import DryRun, ToServer, Yes, confirm
@@ -159,9 +160,10 @@ def _known(
     return lambda remote: watch_job(remote, id, inf if limit_s is None else limit_s)
 
 
-def replays(*, server: ToServer) -> None:
+def replays(*, shown: Range, server: ToServer) -> None:
     """List replays, newest first."""
-    print_items(_REPLAYS, server.get("/replays")["items"], as_json=server.as_json)
+    found = shown.sorted(server.get("/replays")["items"])
+    print_items(_REPLAYS, found[: shown.limit], as_json=server.as_json)
 
 
 def report(job: Json, *, as_json: bool, is_awaited: bool = False) -> None:

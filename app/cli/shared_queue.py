@@ -41,9 +41,9 @@ def add_queue_commands(
         print_list(server, path, {}, columns, shown)
 
     @program.command("show", help=f"Show the first messages that wait {wait} a {noun}.")
-    def show(*, queue: name, limit: First = 20, server: ToServer) -> None:
+    def show(*, queue: name, shown: First, server: ToServer) -> None:
         path, params = place(queue)
-        print_first(server, path, params, ENTRIES, limit)
+        print_first(server, path, params, ENTRIES, shown)
 
     @program.command("clear", help=f"Discard all messages that wait {wait} a {noun}.")
     def clear(*, queue: name, yes: Yes = False, server: ToServer) -> None:

@@ -34,6 +34,6 @@ add_queue_commands(
 
 
 @program.command("receivers")
-def receivers(*, channel: Channel, limit: First = 20, server: ToServer) -> None:
+def receivers(*, channel: Channel, shown: First, server: ToServer) -> None:
     """Show the receivers of a work queue, with their entries waiting and in flight."""
-    print_first(server, f"{_PATH}/receivers", {"channel": channel}, _RECEIVERS, limit)
+    print_first(server, f"{_PATH}/receivers", {"channel": channel}, _RECEIVERS, shown)

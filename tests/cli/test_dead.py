@@ -364,6 +364,11 @@ def test_replays_are_listed(shell: Shell) -> None:
     assert (found["ID"], found["STATE"], found["WHO"]) == ("r1", "running", "operator/ann")
     told = json.loads(shell.run("dead", "replays", "--json").stdout)
     assert (told["id"], told["total"]) == ("r1", 5)
+    letter = json.loads(shell.run("dead", "list", "--json").stdout.splitlines()[0])
+    shell.run("dead", "replay", letter["id"], "--yes")
+    for sort, ids in (("total", ["r2", "r1"]), ("-total", ["r1", "r2"])):
+        told = shell.run("dead", "replays", "--sort", sort, "--json").stdout.splitlines()
+        assert [json.loads(each)["id"] for each in told] == ids
 
 
 def test_a_replay_that_stopped_is_a_failure(shell: Shell) -> None:

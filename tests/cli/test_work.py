@@ -24,6 +24,14 @@ def test_receivers_are_listed_with_their_waiting_messages_and_those_in_flight(sh
     assert rows[1][0] == "joe/1"
 
 
+def test_the_items_of_a_list_without_pages_are_sorted(shell: Shell) -> None:
+    for sort, numbers in (("id", [1, 2]), ("-id", [2, 1])):
+        told = json.loads(shell.run("work", "show", "/jobs", "--sort", sort, "--json").stdout)
+        assert [entry["data"]["n"] for entry in told] == numbers
+    refused = shell.run("work", "show", "/jobs", "--sort", "colour")
+    assert (refused.exit_code, "choose one of id" in refused.stderr) == (2, True)
+
+
 def test_clearing_a_work_queue_needs_a_confirmation(shell: Shell) -> None:
     assert shell.run("work", "clear", "/jobs").exit_code == 2
     assert shell.operations.changes == []
