@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import re
+import shlex
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -11,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import aiohttp
 import pytest
 
 from holdfast import Client, Message
@@ -116,6 +119,66 @@ async def test_the_bridge_loses_nothing_while_the_broker_is_away(server: Server)
         assert await line_of(program) == "ready"
         assert await next_of(broker.published) == ("sensors/cellar", b'{"celsius": 11}')
     broker.stop()
+
+
+@asynccontextmanager
+async def run_as_told(page: str, url: str) -> AsyncIterator[tuple[Process, str]]:
+    """The web service, run by the command of the page, and its address; both workers are ready."""
+    [command] = re.findall(r"`(uvicorn [^`]+)`", (ROOT / "docs" / page).read_text())
+    words = [sys.executable, "-m", *shlex.split(command), "--port", "0", "--no-access-log"]
+    known = environment() | {"HOLDFAST_URL": url}
+    program = await asyncio.create_subprocess_exec(
+        *words, cwd=EXAMPLES, env=known, stdout=PIPE, stderr=PIPE, start_new_session=True
+    )
+    assert program.stderr is not None
+    log = ""
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            while log.count("startup complete") < 2:
+                line = (await program.stderr.readline()).decode()
+                assert line, log
+                log += line
+        [address] = re.findall(r"running on (http://\S+)", log)
+        yield program, address
+    finally:
+        if program.returncode is None:
+            # Its workers would outlive it.
+            os.killpg(program.pid, signal.SIGKILL)
+            await program.wait()
+
+
+async def order_at(http: aiohttp.ClientSession, address: str, item: str) -> int:
+    """Order an item; return which process has accepted the order."""
+    async with http.post(f"{address}/orders/{item}") as response:
+        assert response.status == 200, await response.text()
+        process: int = (await response.json())["process"]
+        return process
+
+
+async def test_the_web_service_in_two_processes_refuses_no_order_and_packs_each_once(
+    server: Server,
+) -> None:
+    # Each order comes over a connection of its own, which one of the processes accepts.
+    connector = aiohttp.TCPConnector(force_close=True)
+    ordered, processes = list[str](), set[int]()
+    async with (
+        run_as_told("python-client.md", server.url) as (program, address),
+        aiohttp.ClientSession(connector=connector) as http,
+    ):
+        while len(ordered) < 60 or len(processes) < 2:
+            items = [f"item-{len(ordered) + n}" for n in range(20)]
+            processes.update(await asyncio.gather(*(order_at(http, address, n) for n in items)))
+            ordered += items
+        # Two processes may write into one line, and end it twice.
+        told = "".join([await line_of(program) for _ in ordered])
+        program.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(LIMIT_S):
+            said, complained = await program.communicate()
+    packed = re.findall(r"process (\d+) packs (item-\d+)", told + said.decode())
+    assert sorted(item for _, item in packed) == sorted(ordered)
+    assert {int(process) for process, _ in packed} <= processes
+    assert "ERROR" not in complained.decode()
+    assert "WARNING" not in complained.decode()
 
 
 async def test_the_cells_of_the_notebook_run_in_their_order(server: Server) -> None:
