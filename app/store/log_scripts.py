@@ -8,8 +8,8 @@ from holdfast.delivery.messages.message import Message
 from holdfast.store import records, scripts
 from holdfast.store.keys import RedisKeys
 from holdfast.store.resp import Word
-from holdfast.store.script import Script
-from holdfast.store.scripts import Positions, ScriptCall, source_of, words_entering
+from holdfast.store.script import Positions, Script
+from holdfast.store.scripts import ScriptCall, source_of, words_entering
 
 # The name of the part of a frame that all shards read. A part for one shard has its number.
 FOR_ALL: Final = "all"

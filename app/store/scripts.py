@@ -21,7 +21,7 @@ from holdfast.store.keys import RedisKeys
 from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
 from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.resp import Word
-from holdfast.store.script import Script
+from holdfast.store.script import Positions, Script
 
 _FOLDER = files("holdfast.store") / "lua"
 _ID = "%019d"
@@ -57,8 +57,8 @@ OPEN = _script("open")
 FINISH = _script("finish", "fence", "once")
 RELEASE = _script("release", "fence", "once")
 SAVE = _script("save", "fence", "once")
-KEEP = _journalled("keep", "once", "arrays", "enter")
-KEEP_KEYED = _journalled("keep_keyed", "arrays", "enter", "clock")
+KEEP = _journalled("keep", "once", "arrays", "enter", "fields")
+KEEP_KEYED = _journalled("keep_keyed", "arrays", "enter", "clock", "fields")
 ADVANCE_CLOCK = _script("advance_clock", "fence", "once", "clock")
 MOVE = _journalled("move", "once", "arrays", "bodies")
 MARK_BATCHES = _journalled("mark_batches", "once", "arrays")
@@ -101,22 +101,6 @@ class Take(NamedTuple):
     # The session whose queue gets it.
     receiver: str
     is_durable: bool
-
-
-class Positions:
-    """The Redis keys of a call, each once. Arguments refer to them by position."""
-
-    def __init__(self, *fixed: str) -> None:
-        self.keys = list(fixed)
-        self._known: dict[str, int] = {}
-
-    def of(self, key: str) -> int:
-        """Return the position, counted from 1 as in Lua."""
-        found = self._known.get(key)
-        if found is None:
-            self.keys.append(key)
-            found = self._known[key] = len(self.keys)
-        return found
 
 
 def open_store(
@@ -177,9 +161,7 @@ def keep(
 ) -> ScriptCall:
     """Store messages, each for these sessions, and change these fields of requests."""
     positions = Positions(keys.meta, keys.bodies, keys.requests)
-    args: list[Word] = [_newest(messages), 2 * len(fields)]
-    for name, value in fields.items():
-        args += (name, value)
+    args: list[Word] = [_newest(messages), *_changing(fields)]
     for message, receivers in messages:
         args += words_entering(keys, positions, message, receivers)
     return ScriptCall(KEEP, positions.keys, args)
@@ -189,14 +171,19 @@ def keep_keyed(
     keys: RedisKeys,
     messages: Sequence[tuple[Message, Sequence[str]]],
     limits: KeyLimits,
+    fields: Sequence[RequestFields] = (),
 ) -> ScriptCall:
-    """Store messages with publish keys, unless they are repeats. Limits the number of keys."""
+    """Store messages with publish keys, unless they are repeats. Limits the number of keys.
+
+    `fields` has the fields of requests that change with each message, if there are any.
+    """
     positions = _keyed_positions(keys)
     args: list[Word] = [_newest(messages), *_key_limits(limits)]
-    for message, receivers in messages:
+    none = [NO_FIELDS] * len(messages)
+    for (message, receivers), changed in zip(messages, fields or none, strict=True):
         entering = words_entering(keys, positions, message, receivers)
         key = publish_key_of(message)
-        args += ("" if key is None else key.digest, len(entering), *entering)
+        args += ("" if key is None else key.digest, len(entering), *_changing(changed), *entering)
     return ScriptCall(KEEP_KEYED, positions.keys, args)
 
 
@@ -208,12 +195,22 @@ def remember_keys(
     args: list[Word] = [_ID % max(id for _, id in keyed), *_key_limits(limits)]
     for key, id in keyed:
         entering: list[Word] = [id, positions.of(keys.receivers(id)), b"", b"", 0]
-        args += (key, len(entering), *entering)
+        args += (key, len(entering), *_changing(NO_FIELDS), *entering)
     return ScriptCall(KEEP_KEYED, positions.keys, args)
 
 
 def _keyed_positions(keys: RedisKeys) -> Positions:
-    return Positions(keys.meta, keys.bodies, keys.keyed, keys.keyed_order, keys.keyed_times)
+    return Positions(
+        *(keys.meta, keys.bodies, keys.keyed, keys.keyed_order, keys.keyed_times, keys.requests)
+    )
+
+
+def _changing(fields: RequestFields) -> list[Word]:
+    """Return how many arguments are for requests, and these."""
+    args: list[Word] = [2 * len(fields)]
+    for name, value in fields.items():
+        args += (name, value)
+    return args
 
 
 def _key_limits(limits: KeyLimits) -> tuple[Word, ...]:

@@ -219,7 +219,8 @@ class TurnWrites:
         ]
         for messages in parts(self.keyed, costs):
             pairs = [(pending.message, pending.receivers) for pending in messages]
-            call = scripts.keep_keyed(keys, pairs, limits)
+            fields = [pending.fields for pending in messages]
+            call = scripts.keep_keyed(keys, pairs, limits, fields)
             call, appended = _framed(call, pairs, framing)
             note = journal.note_kept(_for_queues(pairs))
             yield PendingCall(call, messages, note, may_wait, appended=appended)

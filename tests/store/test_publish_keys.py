@@ -280,6 +280,19 @@ def order(room: Room) -> list[str]:
     return [each.decode().partition(":")[2] for each in found]
 
 
+def test_only_the_first_message_with_a_key_stores_its_request(room: Room) -> None:
+    for number, field in ((1, "first"), (2, "again")):
+        messages = [(message(number, key="k"), ["joe/1"]), (message(number + 2, key=field), [])]
+        fields = [{field: b"asked"}, {}]
+        room.call(scripts.keep_keyed(KEYS, messages, KeyLimits(0, 9), fields))
+    assert room.hash(KEYS.requests) == {"first": "asked"}
+    assert remembered(room) == {"k": 1, "first": 3, "again": 4}
+    room.call(
+        scripts.keep_keyed(KEYS, [(message(5, key="l"), [])], KeyLimits(0, 9), [{"first": b""}])
+    )
+    assert room.hash(KEYS.requests) == {}
+
+
 def test_a_key_is_remembered_for_a_day(room: Room) -> None:
     assert keep(room, (1, "k"), clock=5) == [0, b""]
     assert keep(room, (2, "k"), clock=5 + KEY_LIFE_S) == [0, str(BASE + 1).encode()]

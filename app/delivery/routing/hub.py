@@ -433,8 +433,7 @@ def _fields(publish: Publish[R]) -> RequestFields:
     if publish.step is not None:
         return publish.step.fields
     message, leave_out = publish.message, publish.leave_out
-    # A repeat, which only the store recognises, is not a request.
-    if message.records is None or publish_key_of(message) is not None:
+    if message.records is None:
         return NO_FIELDS
     receivers = [each for each in publish.receivers if each is not leave_out]
     fields: dict[str, bytes] = {}

@@ -8,13 +8,7 @@
 -- Cost   O(entries)
 -- Repeat does nothing.
 local at = 4 + tonumber(ARGV[3])
-for i = 4, at - 1, 2 do
-    if ARGV[i + 1] == '' then
-        redis.call('HDEL', KEYS[3], ARGV[i])
-    else
-        redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1])
-    end
-end
+change(KEYS[3], 4, at - 1)
 while at <= last do
     at = enter(at)
 end

@@ -1,12 +1,14 @@
 #!lua
--- Stores messages with their publish keys; of messages with the same key, only the first.
--- KEYS   1 meta   2 bodies   3 keyed   4 order of keys   5 times of keys, then receivers of messages
---        and marks
+-- Stores messages with their publish keys; of messages with the same key, only the first. With those
+-- that are requests, it stores what is kept of these.
+-- KEYS   1 meta   2 bodies   3 keyed   4 order of keys   5 times of keys   6 requests, then receivers of
+--        messages and marks
 -- ARGV   1 its number   2 id of the newest message   3 time of the store's clock   4 how long keys are
 --        remembered by this clock, in seconds   5 the most keys   6 'apart' if times of keys are
 --        stored in another hash, because an older release may open the store again, else ''; then
---        for each message its key, the number of words that describe it, and these, as in enter (only
---        one message if the call has a note, which covers the whole call)
+--        for each message its key, the number of words that describe it, and of its arguments for
+--        requests; these, as in keep; and those words, as in enter (only one message if the call has a
+--        note, which covers the whole call)
 -- Reply  the last call before this one, number of keys that were removed early, then for each
 --        message '' if it is stored, or the id of the message that was stored before with its key
 -- Cost   O(entries); also removes keys that are too old or too many, a few more than it can add
@@ -87,12 +89,15 @@ end
 
 local at = 7
 while at <= last do
-    local first = claim(ARGV[at], ARGV[at + 2])
+    local words, fields = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+    local message = at + 3 + fields
+    local first = claim(ARGV[at], ARGV[message])
     if first == '' and not is_repeat then
-        enter(at + 2)
+        change(KEYS[6], at + 3, message - 1)
+        enter(message)
         journal()
     end
-    at = at + 2 + tonumber(ARGV[at + 1])
+    at = message + words
     replies[#replies + 1] = first
 end
 local chances = is_repeat and 0 or 2 * #replies + 100

@@ -308,6 +308,24 @@ def test_a_request_goes_on_if_a_shard_is_killed(world: World, killed: int) -> No
     assert not any(each.keeper.requests for each in world.shards)
 
 
+@pytest.mark.parametrize("responder", ["ann/1", "dan/1"])
+def test_a_request_with_a_key_is_stored_in_one_step_with_its_message(
+    world: World, responder: str
+) -> None:
+    bob, other = comes(world, "bob/1"), listening(world, responder)
+    key = {"delivery": {"key": "once"}}
+    # The store has it, and its server is killed before it hears so.
+    bob.publish(POWER, "?", ext={"replyTo": bob.address(), "timeout": 5_000, **key})
+    world.shards[0].kill()
+    bob = comes_back(world, "bob/1", bob)
+    if other.server is not world.shards[1].server:
+        other = comes_back(world, responder, other)
+    asked(world, bob, **key)
+    assert answered(world, other, other.last())["successful"]
+    assert heard(world, bob) == ["!"]
+    assert outstanding(world) == 0
+
+
 def test_the_one_that_was_asked_may_answer_though_its_shard_is_killed(world: World) -> None:
     bob, ann = comes(world, "bob/1"), listening(world, "ann/1")
     asked(world, bob, request="one")
