@@ -44,6 +44,8 @@ class AtHome:
         # By topic: how many messages that are on their way to the store have saved it, and the
         # record that was saved last.
         self._drafts: dict[str, tuple[int, TopicRecord]] = {}
+        # How many letters wait until the store has what precedes them.
+        self._waiting = 0
 
     # For clients here
 
@@ -63,8 +65,32 @@ class AtHome:
             qos.request.is_work, qos.request.unheard = True, (home,)
         qos.qualify(draft, sender)
         letter = packed(publish, draft, wire, echoes=echoes)
-        self._homes.send(home, PUBLISHED, letter, partial(self._answered, publish, draft))
+        send = partial(self._homes.send, home, PUBLISHED, letter)
+        self._send_in_order(
+            qos.request, draft, partial(send, partial(self._answered, publish, draft))
+        )
         return None
+
+    def _send_in_order(
+        self, request: Request[Session] | None, draft: Message, send: Callable[[], None]
+    ) -> None:
+        """Send a letter, when the store has the request that is in it.
+
+        Otherwise, after a kill, sessions would answer a request of which its shard knows nothing.
+        """
+        is_kept = request is not None and request.requester.is_durable
+        if request is not None and is_kept:
+            request.id = draft.id
+            self._state.requests.keep_by_itself(request)
+        if is_kept or self._waiting:
+            self._waiting += 1
+            self._state.store.after(partial(self._send_waiting, send))
+        else:
+            send()
+
+    def _send_waiting(self, send: Callable[[], None]) -> None:
+        self._waiting -= 1
+        send()
 
     def _answered(self, publish: EventPublish, draft: Message, answer: bytes | None) -> None:
         outcome = PersistOutcome.UNKNOWN
@@ -90,6 +116,8 @@ class AtHome:
         if outcome is PersistOutcome.KEPT:
             request.id, request.unheard = draft.id, ()
             self._state.requests.grant(request, (key_of_queue(draft.channel),))
+            if request.end is None:
+                self._state.requests.save_asked(request)
         elif outcome is PersistOutcome.UNKNOWN:
             self._state.requests.crossed(request)
 

@@ -147,7 +147,7 @@ class Requests(Generic[R]):
                 is_new = True
         if not self._ends_if_spent(request) and is_new:
             if not is_known:
-                self._save_asked(request)
+                self.save_asked(request)
             self._note_change(request)
 
     def keep(self, request: Request[R], keys: Iterable[str]) -> RequestFields:
@@ -163,7 +163,7 @@ class Requests(Generic[R]):
             request.is_kept = True
             self._save_fields(stored_fields.asked(request, sorted(request.responders)))
 
-    def _save_asked(self, request: Request[R]) -> None:
+    def save_asked(self, request: Request[R]) -> None:
         """Store which sessions may answer."""
         self._save(request, stored_fields.asked(request, sorted(request.responders)))
 
@@ -281,7 +281,7 @@ class Requests(Generic[R]):
         request.responders.add(key)
         if request.end is None and request.is_kept:
             # It was left out of a change made in the meantime.
-            self._save_asked(request)
+            self.save_asked(request)
             self._save(request, stored_fields.spoken(request, {key: b""}))
             self._save(request, stored_fields.spoken(request, request.spoken))
             self._set_leaving(request, is_leaving=False)

@@ -229,3 +229,29 @@ def test_a_request_goes_on_if_a_shard_is_killed(
     assert answered(world, worker, event)["successful"]
     assert heard(world, requester) == ["!"]
     assert outstanding(world) == 0
+
+
+def test_a_request_has_its_outcome_if_its_shard_is_killed_before_the_home_has_answered(
+    world: World,
+) -> None:
+    requester, worker = comes(world, "carl/1"), taker(world, "bob/1")
+    key = {"delivery": {"key": "once"}}
+    requester.publish(JOBS, "?", ext={"replyTo": requester.address(), "timeout": 5_000, **key})
+    requester.server.turn()
+    world.shards[0].kill()
+    requester = comes_back(world, "carl/1", requester)
+    settled(world)
+    assert asked(world, requester, **key)["successful"]
+    assert answered(world, worker, worker.last())["successful"]
+    assert heard(world, requester) == ["!"]
+    assert outstanding(world) == 0
+
+
+def test_work_stays_behind_a_request_that_is_stored_first(world: World) -> None:
+    requester, worker = comes(world, "carl/1"), taker(world, "bob/1")
+    requester.publish(JOBS, 0, ext={"replyTo": requester.address(), "timeout": 5_000})
+    for number in (1, 2):
+        requester.publish(JOBS, number)
+    requester.server.turn()
+    world.read_all()
+    assert [event["data"] for event in worker.heard()] == [0, 1, 2]
