@@ -1,6 +1,7 @@
 """Work queues among several shards; a `FarWork`. A server alone does not load this module."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from holdfast.bayeux.far_work.borrowing import Borrows
@@ -78,6 +79,8 @@ class WorkEverywhere:
         self._shards_of: dict[str, Sequence[int]] = {}
         # Copies that have left their queue, and need a look at the end of the turn.
         self._left: list[Borrowed] = []
+        # How often it waits for the store to have what became of copies.
+        self._storing = 0
         self._is_due = False
         # Since when this process serves, and which shards cannot be reached.
         self._began: float | None = None
@@ -98,7 +101,7 @@ class WorkEverywhere:
     @property
     def is_settled(self) -> bool:
         return (
-            not self._left
+            not (self._left or self._storing)
             and all(each.is_settled for each in self._lenders.values())
             and all(each.is_settled for each in self._borrows.values())
         )
@@ -200,14 +203,22 @@ class WorkEverywhere:
     def _end_turn(self, _: float) -> None:
         self._is_due = False
         left, self._left = self._left, []
-        for each in left:
-            if each.queues <= 0 and not each.is_over:
-                each.is_over = True
-                self._borrows[each.home].done(each)
+        if done := [each for each in left if each.queues <= 0]:
+            # The journal here tells what it became. Others hear of it when a kill cannot undo that.
+            self._storing += 1
+            self._state.store.after(partial(self._tell_done, done))
         for borrows in self._borrows.values():
             borrows.flush()
         for lender in self._lenders.values():
             lender.flush()
+
+    def _tell_done(self, done: Sequence[Borrowed]) -> None:
+        self._storing -= 1
+        for each in done:
+            if not each.is_over:
+                each.is_over = True
+                self._borrows[each.home].done(each)
+        self._end_turn_soon()
 
     # Letters
 

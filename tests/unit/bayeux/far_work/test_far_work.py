@@ -1,6 +1,6 @@
 """Work queues whose home is another shard than the session that does the work."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,6 +22,9 @@ from tests.unit.bayeux.harness import Asked, Client
 from tests.unit.bayeux.leaving.successors import at
 from tests.unit.bayeux.publish.shards import World
 from tests.unit.extensions.delivering import codes, connect, no, redelivered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 REFUSED = "user.update.illegalArgument"
 
@@ -49,6 +52,25 @@ def test_work_goes_to_a_session_of_another_shard_and_is_done_once(world: World, 
     fetch(world, bob)
     assert is_done(world)
     assert outcomes(world) == {"acked": 2, "dead": 0}
+    assert balances(world)
+
+
+def test_the_home_hears_that_work_is_done_when_the_store_of_its_session_has_that(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = taker(world, "bob/1")
+    put(world, 1, 1)
+    assert fetch(world, bob).data == [1]
+    stored: list[Callable[[], None]] = []
+    monkeypatch.setattr(world.shards[0].keeper, "after", stored.append)
+    fetch(world, bob)
+    settled(world)
+    assert not is_done(world)
+    assert world.shards[0].keeper.queues["bob/1"] == {}
+    [has] = stored
+    has()
+    settled(world)
+    assert is_done(world)
     assert balances(world)
 
 
