@@ -5,133 +5,57 @@ HOLDFAST_BOOKS says how often workers are killed, and HOLDFAST_BOOKS_SEED when.
 
 import asyncio
 import os
-import random
 import signal
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-import aiohttp
 import pytest
 
 from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.flow import FUNNEL
+from holdfast.pipeline.reports.requests import REQUESTS as REQUESTS_REPORT
 from tests.clients.deployment import Deployment, deployed
 from tests.pipeline.audited import findings_of, violations
+from tests.pipeline.stubborn import (
+    CHORES,
+    DELAYED_EACH,
+    MESSAGES,
+    NAMES,
+    QUESTIONS,
+    Town,
+)
 from tests.pipeline.test_workers import ingested
-from tests.web.people import Json, Person
 
 pytestmark = pytest.mark.untraced
 
 KILLS = int(os.environ.get("HOLDFAST_BOOKS", "2"))
 SEED = int(os.environ.get("HOLDFAST_BOOKS_SEED", "5"))
 WORKERS = 2
-# On each channel: work, news for all, and orders for one of them.
-MESSAGES = 60
-CHANNELS = ("/jobs", "/news", "/orders")
-# Of what sessions without a name do, the last second before a kill is not stored.
-NAMES = ("ann", "bob", "dan", "eve", "joe", "sue")
 SETTINGS = {
     **{"workers": WORKERS, "journal": True, "max_interval": 2000},
-    "channels": {"/jobs": {"work_queue": True}},
+    "channels": {name: {"work_queue": True} for name in ("/jobs", CHORES)},
 }
 LIMIT_S = 240.0
-# What clients meet while their worker is away.
-BROKEN = (aiohttp.ClientError, AssertionError, LookupError, RuntimeError, ValueError)
+Row = dict[str, Any]
 
 
-class Town:
-    """A publisher, and sessions that do work and listen, which come back whatever happens."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._chance = random.Random(SEED)
-        # The books of those who get it: how often each message came, and who refused which.
-        self.came: Counter[str] = Counter()
-        self.refused: set[tuple[str, str]] = set()
-        self._listening: set[str] = set()
-        self._is_over = False
-
-    async def publish(self, channel: str) -> None:
-        """Publish each message until it is accepted."""
-        while len(self._listening) < len(NAMES):  # noqa: ASYNC110 - clients know no events
+async def live(town: Town, deployment: Deployment) -> None:
+    """Let everybody do and say what they have, while workers are killed."""
+    going_on = [asyncio.create_task(each) for each in town.going_on()]
+    saying = asyncio.gather(*town.saying())
+    for kill in range(KILLS):
+        await asyncio.sleep(0.5 + town.chance.random())
+        await asyncio.to_thread(killed, deployment, (kill + SEED) % WORKERS)
+    async with asyncio.timeout(LIMIT_S):
+        await saying
+        while not town.has_heard_all:  # noqa: ASYNC110 - clients know no events
             await asyncio.sleep(0.1)
-        person = Person(self._url)
-        async with person.http:
-            for number in range(MESSAGES):
-                delivery: Json = {"key": f"{SEED}{channel}{number}"}
-                if channel == "/orders":
-                    delivery["destinations"] = [{"name": NAMES[number % len(NAMES)]}]
-                message: Json = {"channel": channel, "data": f"{channel} {number}"}
-                message["ext"] = {"delivery": delivery}
-                while not await self._is_accepted(person, message):  # noqa: ASYNC110
-                    await asyncio.sleep(0.1)
-                await asyncio.sleep(0.02)
-
-    async def _is_accepted(self, person: Person, message: Json) -> bool:
-        with suppress(*BROKEN):
-            if not person.client_id:
-                await person.handshake()
-            reply = await person.reply(**message)
-            if reply["successful"]:
-                return True
-            if str(reply.get("error", "")).startswith("402"):
-                person.client_id = ""
-        return False
-
-    async def work(self, session: str) -> None:
-        """Get messages, some of which are refused, until all have come."""
-        person = Person(self._url)
-        async with person.http:
-            while not self._is_over:
-                with suppress(*BROKEN):
-                    await self._work_as(person, session)
-                await asyncio.sleep(0.1)
-
-    async def _work_as(self, person: Person, session: str) -> None:
-        assert (await person.handshake(session))["successful"]
-        for channel in ("/jobs", "/news"):
-            assert (await person.reply("/meta/subscribe", subscription=channel))["successful"]
-        self._listening.add(session)
-        ack, verdicts = 0, list[Json]()
-        while not self._is_over:
-            *events, reply = await person.connect(200, ack=ack, delivery={"verdicts": verdicts})
-            if not reply["successful"]:
-                return
-            ack, verdicts = reply["ext"]["ack"], []
-            for event in events:
-                code = self._judged(session, event["data"])
-                if code is not None:
-                    seq = event["ext"]["delivery"]["seq"]
-                    verdicts.append({"seq": seq, "errorCode": code})
-            await asyncio.sleep(self._chance.random() * 0.05)
-
-    def _judged(self, session: str, data: str) -> str | None:
-        """Return why a session refuses a message, if it does."""
-        self.came[data] += 1
-        if data.startswith("/news"):
-            # It dies, however often it comes again until then.
-            if (session, data) not in self.refused and self._chance.random() < 0.1:
-                self.refused.add((session, data))
-            return "user.update.error" if (session, data) in self.refused else None
-        is_first = self.came[data] == 1
-        return "communication.noConnection" if is_first and self._chance.random() < 0.1 else None
-
-    async def live(self, deployment: Deployment) -> None:
-        tasks = [asyncio.create_task(self.work(f"{name}/1")) for name in NAMES]
-        publishing = asyncio.gather(*map(self.publish, CHANNELS))
-        for kill in range(KILLS):
-            await asyncio.sleep(0.5 + self._chance.random())
-            worker = (kill + SEED) % WORKERS
-            await asyncio.to_thread(killed, deployment, worker)
-        async with asyncio.timeout(LIMIT_S):
-            await publishing
-            while len(self.came) < len(CHANNELS) * MESSAGES:  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
-            # What a killed worker had returns, and what became of the last pieces is told.
-            await asyncio.sleep(7.0)
-        self._is_over = True
-        await asyncio.gather(*tasks)
+        # What a killed worker had returns, and what became of the last pieces is told.
+        await asyncio.sleep(7.0)
+    town.is_over = True
+    await asyncio.gather(*going_on)
 
 
 def killed(deployment: Deployment, worker: int) -> None:
@@ -154,29 +78,84 @@ def ancestors(pid: int) -> list[int]:
 @pytest.mark.slow
 def test_the_tables_agree_with_those_who_got_it_although_workers_are_killed(tmp_path: Path) -> None:
     with deployed(tmp_path, SETTINGS) as deployment:
-        town = Town(deployment.url)
-        asyncio.run(town.live(deployment))
+        town = Town(deployment.url, SEED)
+        asyncio.run(live(town, deployment))
+    assert [each.key for each in town.questions if len(each.told) != 1] == []
     lake = ingested(tmp_path)
     assert violations(findings_of(lake)) == []
     with of_lake(lake) as tables:
-        rows = {row["channel"]: row for row in tables.ask(FUNNEL).by_name()}
-    numbers = {
-        channel: tuple(rows[channel][name] for name in ("copies", "lost")) for channel in CHANNELS
+        funnel = {row["channel"]: row for row in tables.ask(FUNNEL).by_name()}
+        requests = {row["channel"]: row for row in tables.ask(REQUESTS_REPORT).by_name()}
+    assert _wrong_cells(funnel, _expected(town)) == {}
+    _check_bounded(funnel, town)
+    _check_requests(requests, town)
+
+
+def _expected(town: Town) -> dict[str, Row]:
+    """The cells of the funnel that the books know exactly. Nothing is lost or left open."""
+    asked = [each for each in town.questions if each.channel == QUESTIONS]
+    copies = {
+        "/jobs": MESSAGES,
+        "/news": MESSAGES * len(NAMES),
+        "/orders": MESSAGES,
+        QUESTIONS: sum(1 if each.is_for_one else len(NAMES) for each in asked),
+        CHORES: len(town.questions) - len(asked),
+        "/ret/*": len(town.questions),
     }
-    copies = {"/jobs": MESSAGES, "/news": MESSAGES * len(NAMES), "/orders": MESSAGES}
-    assert numbers == {channel: (copies[channel], 0) for channel in CHANNELS}
-    # A queue hears what became of its work, perhaps before the killed worker has stored that.
-    left = {channel: rows[channel]["open"] for channel in CHANNELS}
-    assert left.pop("/jobs") <= KILLS * len(NAMES)
-    assert left == {"/news": 0, "/orders": 0}
-    published = {channel: rows[channel]["published"] for channel in CHANNELS}
-    # The worker that accepted an order need not have it in its store: another one has the copy.
-    assert published.pop("/orders") <= MESSAGES
-    assert published == {"/jobs": MESSAGES, "/news": MESSAGES}
-    ends = {channel: (rows[channel]["acked"], rows[channel]["dead"]) for channel in CHANNELS}
+    rows = {
+        channel: Row(copies=number, open=0, lost=0, discarded=0)
+        for channel, number in copies.items()
+    }
     dead = len(town.refused)
-    assert ends["/news"] == (copies["/news"] - dead, dead)
-    assert ends["/orders"] == (MESSAGES, 0)
+    rows["/news"] |= Row(acked=copies["/news"] - dead, dead=dead)
+    for channel in ("/orders", "/ret/*"):
+        rows[channel] |= Row(acked=copies[channel], dead=0)
+    for channel in ("/jobs", "/news"):
+        rows[channel] |= Row(published=MESSAGES)
+    # Each delay that is over is a move. Work that somebody refuses moves, too.
+    for channel in ("/news", "/orders"):
+        rows[channel] |= Row(moves=MESSAGES // DELAYED_EACH)
+    for channel in (QUESTIONS, CHORES, "/ret/*"):
+        rows[channel] |= Row(published=sum(each.channel == channel for each in town.questions))
+    rows["/ret/*"] |= Row(published=len(town.questions))
+    return rows
+
+
+def _wrong_cells(rows: dict[str, Row], expected: dict[str, Row]) -> dict[tuple[str, str], Any]:
+    """The cells that are others: what is there, and what is expected."""
+    return {
+        (channel, name): (rows[channel][name], number)
+        for channel, cells in expected.items()
+        for name, number in cells.items()
+        if rows[channel][name] != number
+    }
+
+
+def _check_bounded(rows: dict[str, Row], town: Town) -> None:
+    """Check what the books know less exactly."""
+    # The worker that accepted an order need not have it in its store: another one has the copy.
+    assert rows["/orders"]["published"] <= MESSAGES
     # A killed worker may have done some before another one did it again.
-    came = sum(town.came[f"/jobs {number}"] for number in range(MESSAGES))
-    assert MESSAGES <= ends["/jobs"][0] + rows["/jobs"]["open"] <= came
+    came = Counter(data.partition(" ")[0] for data in town.came.elements())
+    assert MESSAGES <= rows["/jobs"]["acked"] <= came["/jobs"]
+    assert rows["/jobs"]["moves"] >= MESSAGES // DELAYED_EACH
+    # Those whose deadline passes before somebody has them expire.
+    for channel in (QUESTIONS, CHORES):
+        row = rows[channel]
+        assert row["acked"] + row["expired"] >= row["copies"]
+
+
+def _check_requests(rows: dict[str, Row], town: Town) -> None:
+    """Compare how requests ended with what those were told who asked.
+
+    The events of requests are not stored with what they tell of, so a kill loses those of the last
+    second: the report may have fewer.
+    """
+    for channel in (QUESTIONS, CHORES):
+        mine = [each for each in town.questions if each.channel == channel]
+        told = Counter(error.partition(":")[0] for each in mine for error in each.told.values())
+        row = rows[channel]
+        ends = (row["answered"], row["timeout"], row["no_responders"])
+        most = (told[""], told["408"], told["404"])
+        assert all(end <= limit for end, limit in zip(ends, most, strict=True)), (ends, most)
+        assert row["answered"] > 0
