@@ -80,8 +80,10 @@ async function one(app, name, chosen) {
         app.api.get("held-channels"),
         app.api.get("topic/history", {channel: name, limit: FIRST}),
         app.api.get("sessions", {channel: name, limit: FIRST}),
+        // The list of channels may lack this one. A store that is unavailable does not say whether it has letters.
+        app.api.get("dead-letters", {channel: name, limit: 1}).catch(() => null),
     ]);
-    const shown = await live(app, look, ([channels, topics, holds, kept, sessions]) => {
+    const shown = await live(app, look, ([channels, topics, holds, kept, sessions, letters]) => {
         // The channel itself comes first among the names that begin with its name.
         const [known] = channels.items.filter((each) => each.name === name);
         const [topic] = topics.items.filter(({channel}) => channel === name);
@@ -91,7 +93,7 @@ async function one(app, name, chosen) {
             hold && h("p", {class: "card panel state warn"}, held(hold), " ", tried(hold)),
             // A pattern has no messages of its own.
             !name.includes("*") && actions(app, hold ? release(app, name) : ["Hold back the channel", () => holdBack(app, name)], topic && ["Erase the topic", () => erase(app, name), "danger"]),
-            facets(name, known, topic),
+            facets(name, known, topic, letters?.items.length === 0 ? 0 : known?.letters ?? null),
             history(kept.items, orderOf("history")),
             receivers(app, sessions.items, "No session has subscribed to exactly this channel.", orderOf("sessions")),
         ];
@@ -99,11 +101,11 @@ async function one(app, name, chosen) {
     return [h("p", {}, link("All channels", "channels")), shown];
 }
 
-const facets = (name, channel, topic) => h("div", {class: "grid"},
+const facets = (name, channel, topic, letters) => h("div", {class: "grid"},
     card("Channel", facts([
         ["subscribers", count(channel?.subscribers ?? 0)],
         ["messages per second", channel && channel.rate !== null ? rate(channel.rate) : "–"],
-        ["dead letters", lettersOf(name, channel?.letters ?? null)],
+        ["dead letters", lettersOf(name, letters)],
     ])),
     card("Topic", topic ? facts([
         ["ends", topic.destroy_delay < 0 ? "only when it is erased" : `${lasting(topic.destroy_delay)} after its last use`],

@@ -105,6 +105,7 @@ const MOST = 500;
 /** A list that loads in parts and refreshes: `ask(cursor, limit)` returns `{items, cursor}`, in this order. */
 export async function parts(app, caption, columns, ask, nothing, order) {
     const {element, show} = table(caption, columns, order);
+    const choice = orders(columns, order);
     const more = h("button", {type: "button", hidden: true}, "Show more");
     const none = h("p", {class: "faint empty", hidden: true}, nothing);
     const old = h("p", {class: "faint", role: "status", hidden: true});
@@ -129,6 +130,7 @@ export async function parts(app, caption, columns, ask, nothing, order) {
         old.hidden = items.length <= MOST;
         say(old, `Long lists do not update. This one is from ${time(Date.now())}.`);
         element.hidden = !items.length;
+        choice.hidden = items.length < 2;
     };
     const further = async () => {
         await read(items, cursor, () => true);
@@ -140,7 +142,7 @@ export async function parts(app, caption, columns, ask, nothing, order) {
     more.addEventListener("click", guarded(app, () => inTurn(further)));
     await further();
     app.keepFresh(() => inTurn(again));
-    return h("div", {class: "list"}, old, orders(columns, order), h("div", {class: "card sheet"}, element, none), more);
+    return h("div", {class: "list"}, old, choice, h("div", {class: "card sheet"}, element, none), more);
 }
 
 /** Buttons; those that change something are disabled for readers, with the reason. */

@@ -149,7 +149,11 @@ def test_replays_are_sorted_where_they_are_shown(page: Page) -> None:
     page.unroute("**/admin/api/v1/replays")
 
 
-def test_tables_are_compact_if_the_operator_wants_it_from_then_on(page: Page) -> None:
+@pytest.mark.parametrize("width", [1280, 390])
+def test_tables_are_compact_if_the_operator_wants_it_from_then_on(page: Page, width: int) -> None:
+    usual = page.viewport_size
+    assert usual is not None
+    page.set_viewport_size({"width": width, "height": 800})
     look_at(page, "#/sessions")
     row = page.locator("tbody tr").first
     before = row.bounding_box()
@@ -162,6 +166,7 @@ def test_tables_are_compact_if_the_operator_wants_it_from_then_on(page: Page) ->
     expect(page.get_by_role("button", name="Compact", pressed=True)).to_be_visible()
     page.get_by_role("button", name="Compact").click()
     expect(page.get_by_role("button", name="Compact", pressed=False)).to_be_visible()
+    page.set_viewport_size(usual)
 
 
 def test_delivery_to_a_session_can_be_resumed_and_held_back(page: Page, world: World) -> None:
@@ -336,6 +341,9 @@ def test_a_topic_is_shown_with_its_history_and_erased(page: Page, world: World) 
     look_at(page, "#/channels/%2Fprices")
     expect(page.get_by_role("heading", name="/prices ALIVE")).to_be_visible()
     expect(page.get_by_text("only when it is erased")).to_be_visible()
+    # Nobody has subscribed, so it is not in the list of channels.
+    letters = page.get_by_role("main").get_by_text("dead letters").locator("..")
+    expect(letters).to_have_text("dead letters0")
     newest = page.get_by_role("region", name="History").get_by_role("row").nth(1)
     newest.locator("summary").click()
     expect(newest.locator("pre")).to_contain_text('"tea": 2.75')
