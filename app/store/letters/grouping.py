@@ -1,5 +1,6 @@
 """Groups dead letters by less than their cause: by the code alone, or with similar channels."""
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,16 +57,19 @@ class LetterKinds:
             return None
         known = self._channels
         new = await self._channels_of([name for name, _ in found if name not in known])
-        # A cause stays one of the same channel.
-        self._channels = channels = {
-            name: channel
-            for name, _ in found
-            if (channel := known.get(name) or new.get(name)) is not None
-        }
+        channels: dict[bytes, str] = {}
         letters = Counter[str]()
-        for name, count in found:
-            if not (channel := channels.get(name, REPLIES)).startswith(REPLIES):
-                letters[channel] += int(count)
+        for part in _parts(found):
+            for name, count in part:
+                # A cause stays one of the same channel.
+                channel = known.get(name) or new.get(name)
+                if channel is None:
+                    continue
+                channels[name] = channel
+                if not channel.startswith(REPLIES):
+                    letters[channel] += int(count)
+            await asyncio.sleep(0)
+        self._channels = channels
         return letters
 
     async def _channels_of(self, names: Sequence[bytes]) -> dict[bytes, str]:
