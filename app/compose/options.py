@@ -4,7 +4,7 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from holdfast.bayeux.wire.codec import RequestLimits
-from holdfast.bayeux.wire.options import BudgetRates, ChannelRule, Durable, Options, QuotaLimits
+from holdfast.bayeux.wire.options import ChannelRule, Durable, Options
 from holdfast.delivery.basics.channels import ChannelLimits
 from holdfast.delivery.guard.holds import GuardLimits
 from holdfast.delivery.messages.keeping import HistoryDepth
@@ -66,8 +66,7 @@ def core_options(settings: Settings, *, shards: int = 1) -> Options:
         ),
         max_delay_ms=settings.max_delay,
         guard=_guard_limits(settings),
-        budgets=_taken(BudgetRates, settings, prefix="budget_"),
-        quotas=_taken(QuotaLimits, settings, prefix="quota_", bytes=settings.quota_waiting_bytes),
+        quotas=settings,
         channel_limits=_taken(ChannelLimits, settings, prefix="max_channel_"),
     )
 

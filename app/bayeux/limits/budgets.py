@@ -73,12 +73,12 @@ class Budgets:
         self._options = options
         self._admission = admission
         self._notices = notices
-        rates = options.budgets
-        self.requests = Budget("requests", rates.requests, options.shards)
-        self.handshakes = Budget("handshakes", rates.handshakes, options.shards)
-        self.publishes = Budget("publishes", rates.publishes, options.shards)
-        self.bytes = Budget("bytes", rates.bytes, options.shards)
-        self.letters = Budget("letters", rates.letters, options.shards)
+        rates = options.quotas
+        self.requests = Budget("requests", rates.budget_requests, options.shards)
+        self.handshakes = Budget("handshakes", rates.budget_handshakes, options.shards)
+        self.publishes = Budget("publishes", rates.budget_publishes, options.shards)
+        self.bytes = Budget("bytes", rates.budget_bytes, options.shards)
+        self.letters = Budget("letters", rates.budget_letters, options.shards)
         self.all = (self.requests, self.handshakes, self.publishes, self.bytes, self.letters)
 
     def admit(self, caller: Caller, now: float) -> None:

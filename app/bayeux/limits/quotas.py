@@ -69,9 +69,9 @@ class Quotas:
         for usage in usages:
             usage.count(self._node.now_ms())
             parts = self._parts(usage)
-            if 0 < limits.sessions <= len(usage.sessions) * parts:
+            if 0 < limits.quota_sessions <= len(usage.sessions) * parts:
                 return SESSIONS
-            if 0 < limits.bytes <= usage.bytes * parts:
+            if 0 < limits.quota_waiting_bytes <= usage.bytes * parts:
                 return BYTES
         return ""
 
@@ -81,9 +81,9 @@ class Quotas:
         for usage in self._usages.of(session) if session.caller.network else ():
             usage.count(self._node.now_ms())
             parts = self._parts(usage)
-            if 0 < limits.subscriptions < (usage.subscriptions + more) * parts:
+            if 0 < limits.quota_subscriptions < (usage.subscriptions + more) * parts:
                 raise self._refused(session, SUBSCRIPTIONS, "retry")
-            if 0 < limits.bytes <= usage.bytes * parts:
+            if 0 < limits.quota_waiting_bytes <= usage.bytes * parts:
                 raise self._refused(session, BYTES, "retry")
 
     def _parts(self, usage: Usage) -> int:

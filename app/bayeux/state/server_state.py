@@ -179,7 +179,7 @@ class ServerState:
             self.routes.__contains__,
             self.rules.topic,
             most=options.max_topics,
-            makers=SenderQuota(options.quotas.topics, 0),
+            makers=SenderQuota(options.quotas.quota_topics, 0),
             are_used=any(rule.topic for rule in self.rules.all),
             on_change=self.topic_changes.note,
         )
@@ -187,7 +187,8 @@ class ServerState:
     def _waiting_places(self) -> WaitingPlaces[Session]:
         options, hub = self.options, self.hub
         owner = SharedQueueSessions(hub, self.sessions, self.node)
-        senders = SenderQuota(options.quotas.addressed, options.quotas.addressed_bytes)
+        quotas = options.quotas
+        senders = SenderQuota(quotas.quota_addressed, quotas.quota_addressed_bytes)
         return WaitingPlaces(
             Subjects(hub, owner, options.subject_limits, senders),
             WorkQueues(

@@ -12,6 +12,7 @@ from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.delivery.routing.histories import HistoryLimits
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
 from holdfast.delivery.topics.configured import TopicConfig
+from holdfast.settings.limits import QuotaSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +52,6 @@ class Durable(Enum):
     NONE = "none"
     NAMED = "named"
     ACKED = "acked"
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetRates:
-    """Budgets per second, for each address and each subject; zero means no limit."""
-
-    requests: int = 2_000
-    handshakes: int = 200
-    publishes: int = 2_000
-    bytes: int = 16 * 1024 * 1024
-    letters: int = 200
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaLimits:
-    """Quotas of one address and of one subject; zero means no limit."""
-
-    sessions: int = 5_000
-    subscriptions: int = 200_000
-    # Messages that wait in the queues of their sessions.
-    bytes: int = 512 * 1024 * 1024
-    # Messages that they sent and that wait for subjects.
-    addressed: int = 1_000
-    addressed_bytes: int = 64 * 1024 * 1024
-    # Topics that their publishes created.
-    topics: int = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +110,7 @@ class Options:
     # The longest delay of a publish.
     max_delay_ms: int = 7 * 24 * 3600 * 1000
     guard: GuardLimits = field(default_factory=GuardLimits)
-    budgets: BudgetRates = field(default_factory=BudgetRates)
-    quotas: QuotaLimits = field(default_factory=QuotaLimits)
+    quotas: QuotaSettings = field(default_factory=QuotaSettings)
     channel_limits: ChannelLimits = field(default_factory=ChannelLimits)
 
     @property

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
+from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.message import Message
@@ -18,6 +18,7 @@ from holdfast.delivery.topics.counting import topic_of
 from holdfast.delivery.topics.states import TopicState
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
+from holdfast.settings.limits import QuotaSettings
 from tests.unit.bayeux.harness import Asked, Client, Json, Server
 from tests.unit.bayeux.second_lives import RestartableServer
 
@@ -459,7 +460,7 @@ def remote(server: Server, network: str, name: str = "") -> Client:
 
 
 def test_an_address_may_create_a_limited_number_of_topics() -> None:
-    here = server(quotas=QuotaLimits(topics=1))
+    here = server(quotas=QuotaSettings(quota_topics=1))
     one, other, joe = remote(here, "10.0.0.1"), remote(here, "10.0.0.2"), here.client()
     assert publish(one)["successful"]
     refused = publish(one, channel="/topic/b")
@@ -476,7 +477,7 @@ def test_an_address_may_create_a_limited_number_of_topics() -> None:
 
 
 def test_the_topics_of_a_subject_count_from_all_its_addresses() -> None:
-    here = server(quotas=QuotaLimits(topics=1))
+    here = server(quotas=QuotaSettings(quota_topics=1))
     receiver(here, NAME)
     assert publish(remote(here, "10.0.0.1", "joe/1"))["successful"]
     refused = publish(remote(here, "10.0.0.2", "joe/2"), channel="/topic/b")
@@ -484,7 +485,7 @@ def test_the_topics_of_a_subject_count_from_all_its_addresses() -> None:
 
 
 def test_a_revived_topic_counts_for_the_address_that_revived_it() -> None:
-    here = server(quotas=QuotaLimits(topics=1))
+    here = server(quotas=QuotaSettings(quota_topics=1))
     receiver(here, NAME)
     one = remote(here, "10.0.0.1")
     publish(one)

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import ChannelRule, Durable, QuotaLimits
+from holdfast.bayeux.wire.options import ChannelRule, Durable
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
+from holdfast.settings.limits import QuotaSettings
 from holdfast.store.records import message_of
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, server_of
 from tests.unit.bayeux.operated_server import letters, replaying_of
@@ -650,7 +651,7 @@ def test_work_without_receivers_survives_a_restart() -> None:
 
 
 def test_waiting_work_counts_against_the_quota_of_its_publisher() -> None:
-    server = working(quotas=QuotaLimits(addressed=1))
+    server = working(quotas=QuotaSettings(quota_addressed=1))
     boss = server.client(caller=Caller(address="203.0.113.7", network="203.0.113.7"))
     replies = []
     for number in (1, 2):

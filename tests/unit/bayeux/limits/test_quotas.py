@@ -4,8 +4,9 @@ from holdfast.bayeux.limits.usage import Usages
 from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import Durable, QuotaLimits
+from holdfast.bayeux.wire.options import Durable
 from holdfast.extensions.delivery_wire import DeliveryWire
+from holdfast.settings.limits import QuotaSettings
 from tests.unit.bayeux.harness import Client, Json, Server
 from tests.unit.bayeux.second_lives import RestartableServer, again
 
@@ -14,8 +15,9 @@ OVER = "429:{}:budget_exceeded"
 
 
 def server(**limits: int) -> Server:
-    given = {"sessions": 0, "subscriptions": 0, "bytes": 0, **limits}
-    return Server(DeliveryWire, quotas=QuotaLimits(**given), durable=Durable.NONE)
+    given = {"sessions": 0, "subscriptions": 0, "waiting_bytes": 0, **limits}
+    quotas = QuotaSettings(**{f"quota_{name}": limit for name, limit in given.items()})
+    return Server(DeliveryWire, quotas=quotas, durable=Durable.NONE)
 
 
 def client(server: Server, network: str, name: str | None = None) -> Client:
@@ -50,7 +52,7 @@ def test_an_address_may_have_a_limited_number_of_sessions() -> None:
 
 
 def test_one_of_several_shards_admits_its_part_of_the_sessions_of_an_address() -> None:
-    quotas = QuotaLimits(sessions=4, subscriptions=4, bytes=0)
+    quotas = QuotaSettings(quota_sessions=4, quota_subscriptions=4, quota_waiting_bytes=0)
     place = Server(DeliveryWire, quotas=quotas, durable=Durable.NONE, shards=2)
     first, _ = client(place, HERE), client(place, HERE)
     assert enter(place, HERE)["error"] == OVER.format("sessions")
@@ -61,7 +63,7 @@ def test_one_of_several_shards_admits_its_part_of_the_sessions_of_an_address() -
 
 
 def test_a_shard_has_all_sessions_of_a_subject_so_their_limit_is_not_divided() -> None:
-    quotas = QuotaLimits(sessions=2, subscriptions=0, bytes=0)
+    quotas = QuotaSettings(quota_sessions=2, quota_subscriptions=0, quota_waiting_bytes=0)
     place = Server(DeliveryWire, quotas=quotas, durable=Durable.NONE, shards=2)
     client(place, HERE, "ada/1")
     client(place, THERE, "ada/2")
@@ -147,7 +149,7 @@ def test_a_session_that_no_address_opened_counts_for_the_first_that_takes_it_ove
 
 
 def test_a_restored_session_counts_for_the_address_from_which_its_client_returns() -> None:
-    before = RestartableServer(quotas=QuotaLimits(sessions=1))
+    before = RestartableServer(quotas=QuotaSettings(quota_sessions=1))
     caller = Caller(address=HERE, network=HERE)
     ada = before.client(caller=caller, ext={"ack": True, "delivery": {"session": "ada/1"}})
     after = before.reborn()
@@ -159,7 +161,7 @@ def test_a_restored_session_counts_for_the_address_from_which_its_client_returns
 
 
 def test_a_subject_with_too_many_waiting_bytes_gets_no_more_sessions_or_subscriptions() -> None:
-    place = server(bytes=1000)
+    place = server(waiting_bytes=1000)
     slow = client(place, HERE, "ada/1")
     slow.subscribe("/a")
     writer = client(place, THERE)

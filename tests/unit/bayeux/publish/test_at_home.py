@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
+from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
+from holdfast.settings.limits import QuotaSettings
 from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.publish.addressing import forced, heard, named, reported
@@ -255,7 +256,7 @@ def test_a_kill_of_the_home_midway_doubles_nothing() -> None:
 
 
 def test_publishers_elsewhere_have_a_quota_of_addressed_messages() -> None:
-    world = World(3, channels=RULES, quotas=QuotaLimits(addressed=1))
+    world = World(3, channels=RULES, quotas=QuotaSettings(quota_addressed=1))
     client = named(world, "carl/1", Caller(network="192.0.2.0/24"))
     replies = []
     for name in ("bob", "eve"):

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from holdfast.bayeux.publish.delaying import MOST
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
+from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.shared_queues.delays import KEY, delays_of
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
+from holdfast.settings.limits import QuotaSettings
 from tests.effort import TIMES
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 from tests.unit.bayeux.publish.test_point_to_point import arriving, named, restarted
@@ -392,7 +393,7 @@ def test_more_delayed_messages_than_there_may_be_are_refused(
 
 
 def test_the_quota_of_an_address_counts_its_delayed_messages_until_they_are_due() -> None:
-    server = server_of(quotas=QuotaLimits(addressed=1))
+    server = server_of(quotas=QuotaSettings(quota_addressed=1))
     sender = server.client(caller=Caller(address="1.2.3.4", network="1.2.3.4"))
     assert delay(sender, 1)["successful"]
     assert delay(sender, 2)["error"] == "429:addressed:budget_exceeded"

@@ -8,11 +8,12 @@ import pytest
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.operation import Operation
-from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
+from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
+from holdfast.settings.limits import QuotaSettings
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, server_of
 from tests.unit.bayeux.operated_server import letters
 from tests.unit.extensions.delivering import codes, connect, no, redelivered
@@ -576,7 +577,7 @@ OVER_QUOTA = "429:addressed:budget_exceeded"
 
 
 def test_an_address_may_make_a_limited_number_of_messages_wait_for_subjects() -> None:
-    server = server_of(quotas=QuotaLimits(addressed=2))
+    server = server_of(quotas=QuotaSettings(quota_addressed=2))
     many, other = client_at(server, "203.0.113.7"), client_at(server, "198.51.100.9")
     assert all(address(many, 1, forced(name))["successful"] for name in ("ann", "joe"))
     refused = address(many, 2, forced("ann"))
@@ -596,7 +597,7 @@ def test_an_address_may_make_a_limited_number_of_messages_wait_for_subjects() ->
 
 
 def test_a_subject_may_make_a_limited_number_of_bytes_wait_from_all_its_addresses() -> None:
-    server = server_of(quotas=QuotaLimits(addressed=0, addressed_bytes=1000))
+    server = server_of(quotas=QuotaSettings(quota_addressed=0, quota_addressed_bytes=1000))
     here, there = (
         client_at(server, "203.0.113.7", "bob/1"),
         client_at(server, "198.51.100.9", "bob/2"),
@@ -611,7 +612,7 @@ def test_a_subject_may_make_a_limited_number_of_bytes_wait_from_all_its_addresse
 
 @pytest.mark.parametrize("end", ["taken", "cleared", "expired", "refused"])
 def test_a_message_that_no_longer_waits_does_not_count_against_the_quota(end: str) -> None:
-    server = server_of(quotas=QuotaLimits(addressed=2))
+    server = server_of(quotas=QuotaSettings(quota_addressed=2))
     bob = client_at(server, "203.0.113.7")
     if end == "refused":
         server.keeper.outcome = PersistOutcome.REFUSED

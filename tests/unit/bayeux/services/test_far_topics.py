@@ -7,11 +7,12 @@ import pytest
 
 from holdfast.bayeux.services.far_topics import ERASE, FarTopics
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
+from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.ports.homes import NO_ANSWER
 from holdfast.delivery.topics.configured import Topic, TopicConfig
 from holdfast.delivery.topics.states import TopicState
+from holdfast.settings.limits import QuotaSettings
 from tests.unit.bayeux.far_work.working import balances, fetch, is_done, put, taker, working
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.publish.addressing import heard, named
@@ -464,7 +465,7 @@ def test_letters_that_cannot_be_done_are_answered(world: World) -> None:
 
 
 def test_publishers_elsewhere_have_a_quota_of_topics() -> None:
-    world = World(3, channels=rules(), quotas=QuotaLimits(topics=1))
+    world = World(3, channels=rules(), quotas=QuotaSettings(quota_topics=1))
     settled(world)
     network = Caller(network="10.0.0.0/24")
     for name, error in ((TOPIC, ""), ("/home/d", "429:topics:budget_exceeded")):

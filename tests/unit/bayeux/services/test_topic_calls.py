@@ -9,12 +9,13 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.login import Login, LoginMethod
 from holdfast.bayeux.wire.operation import Operation
-from holdfast.bayeux.wire.options import BudgetRates, ChannelRule
+from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics import json_text
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.topics.configured import TopicConfig
 from holdfast.delivery.topics.states import TopicState
 from holdfast.extensions.delivery_wire import DeliveryWire
+from holdfast.settings.limits import QuotaSettings
 from tests.unit.bayeux.harness import Client, Json, Server
 
 RULE = {"/t/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=-1))}
@@ -276,7 +277,7 @@ def test_messages_are_encoded_one_by_one_and_not_with_the_reply(
 def test_messages_that_a_filter_looks_at_count_against_the_budget() -> None:
     # The bucket pays for 100 messages, and the history has as many.
     deep = {"/t/a": ChannelRule(history=HistoryDepth(100))}
-    here = keeping(100, channels=deep, budgets=BudgetRates(requests=1))
+    here = keeping(100, channels=deep, quotas=QuotaSettings(budget_requests=1))
     client = here.client(caller=Caller("203.0.113.7", network="203.0.113.7"))
     selected = {"get": "/t/a", "history": ALL, "filter": "data.n < 2"}
     assert len(ask(client, selected)["messages"]) == 2

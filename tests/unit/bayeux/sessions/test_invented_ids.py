@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import BudgetRates
 from holdfast.delivery.requests.reply_channels import ReplyChannel, reply_channel_of
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.request import Request
+from holdfast.settings.limits import QuotaSettings
 from tests.unit.bayeux.harness import Client, Json, Server
 from tests.unit.bayeux.second_lives import RestartableServer, named, take
 
@@ -22,7 +22,7 @@ HERE = Caller("203.0.113.7", "203.0.113.7")
 
 def server_of(letters: int = 1) -> Server:
     """Its buckets hold ten times the rate."""
-    return Server(DeliveryWire, Request, budgets=BudgetRates(letters=letters))
+    return Server(DeliveryWire, Request, quotas=QuotaSettings(budget_letters=letters))
 
 
 def client_of(server: Server) -> Client:

@@ -9,10 +9,11 @@ from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.destinations import Destination
-from holdfast.bayeux.wire.options import Durable, QuotaLimits
+from holdfast.bayeux.wire.options import Durable
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.journal.schema import Kind
+from holdfast.settings.limits import QuotaSettings
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 from tests.unit.bayeux.operated_server import letters
 from tests.unit.bayeux.publish.test_point_to_point import (
@@ -214,7 +215,7 @@ def test_a_session_name_counts_for_an_address_when_it_claims_the_session() -> No
 
 
 def test_an_unclaimed_session_counts_for_the_address_and_the_subject_of_the_sender() -> None:
-    server = server_with(quotas=QuotaLimits(sessions=2))
+    server = server_with(quotas=QuotaSettings(quota_sessions=2))
     bob = client_at(server, HERE, "bob/1")
     address(bob, 1, forced("joe/1"))
     reply = refused(server, bob, "ann/1")
@@ -230,7 +231,7 @@ def test_an_unclaimed_session_counts_for_the_address_and_the_subject_of_the_send
 
 
 def test_the_bytes_in_an_unclaimed_session_count_for_the_sender() -> None:
-    server = server_with(quotas=QuotaLimits(bytes=1000))
+    server = server_with(quotas=QuotaSettings(quota_waiting_bytes=1000))
     bob = client_at(server, HERE)
     address(bob, "x" * 2000, forced("joe/1"))
     server.advance(2.0)
