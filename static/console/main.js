@@ -172,11 +172,11 @@ class App {
         if (location.hash === here) {
             this.#age.made();
             document.title = `${title} · Holdfast`;
-            const chosen = document.activeElement.id;
+            const focused = document.activeElement?.id;
             content.replaceChildren(...[made].flat().filter(Boolean));
             content.ariaBusy = null;
             if (!isAgain) {
-                this.#come(here.split("?")[0], chosen);
+                this.#come(here.split("?")[0], focused);
             }
             if (isAway) {
                 this.keepFresh(async () => {
@@ -187,9 +187,9 @@ class App {
         }
     }
 
-    /** Begins at the top of a page; but stays in a page that is only sorted or filtered, with what was chosen there. */
-    #come(place, chosen) {
-        const same = place === this.#place && chosen && document.getElementById(chosen);
+    /** Begins at the top of a page; but stays in a page that is only sorted or filtered, with what had the focus. */
+    #come(place, focused) {
+        const same = place === this.#place && focused && document.getElementById(focused);
         (same || content).focus({preventScroll: true});
         if (place !== this.#place) {
             scrollTo(0, 0);

@@ -188,6 +188,12 @@ def report(studio: Studio, page: Page, _: str) -> None:
     page.goto(studio.report.as_uri())
 
 
+def compact(studio: Studio, page: Page, kind: str) -> None:
+    """A sorted list with more rows on the screen."""
+    console(lambda _: "#/sessions?sort=-waiting")(studio, page, kind)
+    page.get_by_role("button", name="Compact").click()
+
+
 def editing(studio: Studio, page: Page, kind: str) -> None:
     console(lambda world: f"#/dead/letter/{_letter(world)['id']}")(studio, page, kind)
     page.get_by_role("button", name="Edit and send").click()
@@ -211,6 +217,7 @@ POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "console-kind": console(_kind),
     "console-edit": editing,
     "console-sessions": console(lambda _: "#/sessions"),
+    "console-compact": compact,
     "console-subjects": console(lambda _: "#/subjects"),
     "console-subject": console(lambda _: "#/subjects/joe"),
     "console-work": console(lambda _: "#/work"),
