@@ -24,7 +24,7 @@ from holdfast.cli.output import complain
 from holdfast.cli.program import Program, WithManyOptions
 from holdfast.compose import CannotStart, Dismissed, running
 from holdfast.compose.placement import Placement, alone
-from holdfast.compose.succession import NoSuccession
+from holdfast.compose.succession import Succession
 from holdfast.distribution import name_clash
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.settings.environment import LIST
@@ -163,7 +163,7 @@ async def _serve(found: Settings) -> None:
     token = (found.data / OPERATOR_FILE).absolute()
     is_first_start = not token.exists()
     with suppress(Dismissed):
-        async with running(found, NoSuccession(stopped)) as server:
+        async with running(found, Succession(stopped)) as server:
             if reloads:
                 asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
             if reloaded.is_set():

@@ -36,7 +36,7 @@ from holdfast.compose.options import core_options, web_options
 from holdfast.compose.placement import Placement, alone
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.storage import Storage
-from holdfast.compose.succession import NoSuccession, Succession
+from holdfast.compose.succession import Succession
 from holdfast.compose.waiting import Dismissed as Dismissed
 from holdfast.compose.waiting import Waiting, may_wait
 from holdfast.delivery.basics.node import Node
@@ -77,7 +77,7 @@ log = logging.getLogger(__name__)
 @asynccontextmanager
 async def serving(settings: Settings, placement: Placement | None = None) -> AsyncIterator[str]:
     """Run a server without a supervisor: yields its URL, and stops it in order at the end."""
-    async with running(settings, NoSuccession(), placement) as server:
+    async with running(settings, Succession(), placement) as server:
         yield server.url
 
 

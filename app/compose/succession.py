@@ -1,10 +1,12 @@
 """How this server gets its place from another one, and what it inherits."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from holdfast.supervisor.control import Ends
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holdfast.supervisor.control import Ends
 
 
 class CannotLeave(Exception):
@@ -15,40 +17,39 @@ class CannotGoOn(Exception):
     """A server can neither leave nor go on, and ends. The text says why."""
 
 
-class Succession(Protocol):
-    """The supervisor, as a starting server sees it.
+class Succession:
+    """The supervisor, as a starting server sees it; without one, nothing happens.
 
     It stores the descriptors that the last server kept, and each new one inherits them.
+
+    Args:
+        stopped: Set when the process is told to stop.
     """
 
     # Whether there is a supervisor.
-    is_supervised: bool
+    is_supervised = False
     # Whether a running server hands over to this one.
-    is_successor: bool
-
+    is_successor = False
     # Whether this one is to wait until it is told to go on, even if no other server has the store.
-    must_wait: bool
-
+    must_wait = False
     # By which connections arrive from the running server; None without one.
-    door: int | None
-    # How the servers of each shard have ended since the last restart, as far as any did.
-    ends: Mapping[int, Ends]
+    door: int | None = None
 
-    @property
-    def descriptors(self) -> Mapping[str, int]:
-        """The inherited descriptors by name. They stay open."""
-        ...
+    def __init__(self, stopped: asyncio.Event | None = None) -> None:
+        # How the servers of each shard have ended since the last restart, as far as any did.
+        self.ends: Mapping[int, Ends] = {}
+        # The inherited descriptors by name. They stay open.
+        self.descriptors: Mapping[str, int] = {}
+        self._stopped = stopped or asyncio.Event()
 
     def keep(self, name: str, descriptor: int) -> None:
         """Store a copy of the descriptor under this name for later servers, once this one serves.
 
         What is inherited and not kept, no later server inherits.
         """
-        ...
 
     def close_rest(self) -> None:
         """Close the inherited descriptors, all of which have been copied but the lock."""
-        ...
 
     def listening(self, workers: int, links: str) -> None:
         """Have the servers of other shards started, which inherit what is kept now.
@@ -56,7 +57,6 @@ class Succession(Protocol):
         Args:
             links: The directory of their links.
         """
-        ...
 
     async def waiting(self, workers: int, links: str) -> None:
         """Report that another server has the store; wait until this one may try to open it.
@@ -66,72 +66,22 @@ class Succession(Protocol):
         Args:
             links: The directory of their links.
         """
-        ...
 
     async def dismissed(self) -> None:
         """Wait until this server, which waits, is to end."""
-        ...
+        await self._stopped.wait()
 
     def fenced(self) -> None:
         """Report that another server has the store of this shard, and with it the deployment."""
-        ...
 
     async def prepared(self) -> None:
         """Report that all that can fail has been tried; wait until the other server has left."""
-        ...
 
     async def opened(self) -> None:
         """Report that this shard has opened its store; wait until all have."""
-        ...
 
     async def settled(self) -> None:
         """Report that nothing begun here needs other shards; wait until none needs this one.
 
         Not longer than a second: one of them may be unable to settle.
         """
-        ...
-
-
-class NoSuccession:
-    """The start of a server without a supervisor.
-
-    Args:
-        stopped: Set when the process is told to stop.
-    """
-
-    is_supervised = False
-    is_successor = False
-    must_wait = False
-    door: int | None = None
-
-    def __init__(self, stopped: asyncio.Event | None = None) -> None:
-        self.ends: Mapping[int, Ends] = {}
-        self.descriptors: Mapping[str, int] = {}
-        self._stopped = stopped or asyncio.Event()
-
-    def keep(self, name: str, descriptor: int) -> None:
-        pass
-
-    def close_rest(self) -> None:
-        pass
-
-    def listening(self, workers: int, links: str) -> None:
-        pass
-
-    async def waiting(self, workers: int, links: str) -> None:
-        pass
-
-    async def dismissed(self) -> None:
-        await self._stopped.wait()
-
-    def fenced(self) -> None:
-        pass
-
-    async def prepared(self) -> None:
-        pass
-
-    async def opened(self) -> None:
-        pass
-
-    async def settled(self) -> None:
-        pass

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, cast
 
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.succession import CannotGoOn, CannotLeave
+from holdfast.compose.succession import CannotGoOn, CannotLeave, Succession
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.supervisor.control import (
     LOCK,
@@ -51,39 +51,31 @@ class HandingOver(Protocol):
         ...
 
 
-class Supervised:
-    """What a supervisor stores for its server, and the order in which they speak.
-
-    Args:
-        stopped: Set when this process is told to stop.
-    """
+class Supervised(Succession):
+    """What a supervisor stores for its server, and the order in which they speak."""
 
     is_supervised = True
 
     def __init__(self, channel: Channel, stopped: asyncio.Event | None = None) -> None:
+        super().__init__(stopped)
         self._channel = channel
-        self._stopped, self._is_abandoned = stopped or asyncio.Event(), asyncio.Event()
+        self._is_abandoned = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         # None stands for the end of the supervisor.
         self._heard: asyncio.Queue[Parcel | None] = asyncio.Queue()
-        self.is_successor = False
-        # Whether the supervisor knows that a standby waits, and whether this one is to wait first.
-        self._may_wait = self.must_wait = False
+        # Whether the supervisor knows that a standby waits.
+        self._may_wait = False
         # Whether this process only refuses requests, because servers end again and again.
         self.is_stand_in = False
         # Whether no server of this supervisor has served before.
         self.is_first = True
-        self.descriptors: Mapping[str, int] = {}
         # What the servers after this one inherit, by name; copies until the supervisor has them.
         self._kept: dict[str, int] = {}
-        # By which connections arrive from the server that this one succeeds.
-        self.door: int | None = None
         # The number of this server among several, how many they are, and the directory of their
         # links. The number is None with a supervisor of an earlier release, which has one server.
         self.shard: int | None = None
         self.shards = 1
         self.links = ""
-        self.ends: Mapping[int, Ends] = {}
         # Tells people that all of them serve.
         self.welcome: Callable[[], None] = ignore
         self._beat: asyncio.TimerHandle | None = None

@@ -26,7 +26,7 @@ from holdfast.compose.joint_administration import JointAdministration
 from holdfast.compose.listening import ADMIN, MAIN
 from holdfast.compose.placement import Placement
 from holdfast.compose.running_server import RunningServer
-from holdfast.compose.succession import NoSuccession, Succession
+from holdfast.compose.succession import Succession
 from holdfast.offline import tenure
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
@@ -74,7 +74,7 @@ class Served(Protocol):
     crashes: int
 
 
-class Inherited(NoSuccession):
+class Inherited(Succession):
     """A start without a supervisor that remembers what a successor would inherit."""
 
     def __init__(self) -> None:

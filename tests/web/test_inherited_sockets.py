@@ -11,7 +11,7 @@ import pytest
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.listen_addresses import ListenAddresses
 from holdfast.compose.listening import listen, listen_for_commands
-from holdfast.compose.succession import NoSuccession
+from holdfast.compose.succession import Succession
 from holdfast.compose.supervised import Supervised
 from holdfast.supervisor.control import (
     CONTROL_FILE,
@@ -22,7 +22,7 @@ from holdfast.supervisor.control import (
 from holdfast.web.addresses import Address
 
 
-class Descriptors(NoSuccession):
+class Descriptors(Succession):
     """What a supervisor stores for its servers."""
 
     is_supervised = True

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast import compose
 from holdfast.compose import listeners, running
-from holdfast.compose.succession import NoSuccession
+from holdfast.compose.succession import Succession
 from holdfast.settings import Settings
 from holdfast.store.replays.control import Replays
 
@@ -30,7 +30,7 @@ async def test_replays_go_on_when_the_server_serves_and_not_before(
     monkeypatch.setattr(compose, "open_listeners", listen)
     monkeypatch.setattr(Replays, "resume", resume)
     given: dict[str, Any] = {"data": tmp_path, "port": 0, "durability": "memory"}
-    async with running(Settings(**given), NoSuccession()) as server:
+    async with running(Settings(**given), Succession()) as server:
         resuming = server.replays._resuming
         assert resuming is not None
         await resuming

@@ -17,7 +17,7 @@ from holdfast.compose import forwarding, running, sharding
 from holdfast.compose.placement import Placement
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.storage import Storage
-from holdfast.compose.succession import NoSuccession
+from holdfast.compose.succession import Succession
 from holdfast.settings import Settings
 from holdfast.store.deployment import Deployment
 from holdfast.web.endpoint import Endpoint
@@ -45,7 +45,7 @@ class Forwarding(forwarding.Forwarding):
         return [*range(BUCKETS)]
 
     async def open(self, endpoint: Endpoint, stack: AsyncExitStack) -> None:
-        self.listen(NoSuccession())
+        self.listen(Succession())
         await super().open(endpoint, stack)
 
     async def share(self, *_: object) -> None:
@@ -73,7 +73,7 @@ class Abroad(Servers):
 @asynccontextmanager
 async def _running(settings: Settings, place: Placement) -> AsyncIterator[RunningServer]:
     _place.set(place)
-    async with running(settings, NoSuccession()) as server:
+    async with running(settings, Succession()) as server:
         links = server.forwarding
         assert links is not None
         await until(lambda: links.is_linked or place.number == HOME)

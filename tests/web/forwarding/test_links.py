@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.compose.forwarding import listen_for_links
 from holdfast.compose.placement import Placement
-from holdfast.compose.succession import NoSuccession
+from holdfast.compose.succession import Succession
 from holdfast.web.forwarding import hello as hellos
 from holdfast.web.forwarding import link_keeper
 from holdfast.web.forwarding.far_shard import FarShard
@@ -73,7 +73,7 @@ class Ends:
         return LinkServer(home, lambda: Home(rig.scheduler, rig.coalescer, core, 1, self.inlet))
 
     async def listen(self) -> None:
-        await self.server.open(listen_for_links(self.place, NoSuccession()))
+        await self.server.open(listen_for_links(self.place, Succession()))
 
     async def linked(self, *, is_linked: bool = True) -> None:
         await until(lambda: self.far._may_send() is is_linked)

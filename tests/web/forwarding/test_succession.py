@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.compose.placement import placed
-from holdfast.compose.succession import NoSuccession
+from holdfast.compose.succession import Succession
 from holdfast.settings import Settings
 from holdfast.supervisor.control import CONTROL, LINK, LOCK
 from tests.web.forwarding.workers import Worker
 
 
-class FirstOfSeveral(NoSuccession):
+class FirstOfSeveral(Succession):
     """Notes what is kept for later servers, and what of it is kept before others are started."""
 
     is_supervised = True
@@ -37,7 +37,7 @@ async def test_the_first_gives_all_that_later_servers_inherit_before_others_star
     async with AsyncExitStack() as stack:
         begun = [
             Worker(settings, placed(settings, number, 2), succession)
-            for number, succession in enumerate((first, NoSuccession()))
+            for number, succession in enumerate((first, Succession()))
         ]
         for each in begun:
             stack.push_async_callback(each.ended)

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.compose import running
 from holdfast.compose.placement import Placement, placed
 from holdfast.compose.running_server import RunningServer
-from holdfast.compose.succession import NoSuccession, Succession
+from holdfast.compose.succession import Succession
 from holdfast.settings import Settings
 from holdfast.store import valkey_process
 from holdfast.store.valkey_process import ValkeyProcess
@@ -137,7 +137,7 @@ class Worker:
     def __init__(
         self, settings: Settings, place: Placement, succession: Succession | None = None
     ) -> None:
-        self._succession = succession or NoSuccession()
+        self._succession = succession or Succession()
         self._is_over = asyncio.Event()
         self._ready: asyncio.Future[RunningServer] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._serve(settings, place))
