@@ -38,7 +38,13 @@ class ListRange:
         return sorted(known, key=key, reverse=self.is_descending) + rest
 
 
-_Field = Annotated[
+def range_of(limit: int | None, sort: str | None) -> ListRange:
+    """Return what these options ask for."""
+    field = None if sort is None else sort.removeprefix("-")
+    return ListRange(limit, field, sort is not None and sort.startswith("-"))
+
+
+Field = Annotated[
     str | None,
     typer.Option(
         metavar="FIELD", help="Sort by this field of the --json output; -FIELD descending."
@@ -58,10 +64,9 @@ def _range(
             help=f"Maximum number of items; default: {_IN_A_TABLE}, or all with --json.",
         ),
     ] = None,
-    sort: _Field = None,
+    sort: Field = None,
 ) -> ListRange:
-    field = None if sort is None else sort.removeprefix("-")
-    return ListRange(limit, field, sort is not None and sort.startswith("-"))
+    return range_of(limit, sort)
 
 
 def _first(
@@ -69,9 +74,9 @@ def _first(
         int,
         typer.Option("--limit", "-n", min=1, max=_MOST_FIRST, help="Maximum number, up to 100."),
     ] = 20,
-    sort: _Field = None,
+    sort: Field = None,
 ) -> ListRange:
-    return _range(limit, sort)
+    return range_of(limit, sort)
 
 
 Range = Annotated[ListRange, _range]

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.holds import hold_text
+from holdfast.cli.lists import Field, ListRange, range_of
 from holdfast.cli.options import ToServer
 from holdfast.cli.output import (
     FOR,
@@ -30,6 +31,7 @@ def now(
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number in each list.")
     ] = 10,
+    sort: Field = None,
     columns: Annotated[
         bool, typer.Option("--columns", help="Only say what each column means.")
     ] = False,
@@ -37,19 +39,34 @@ def now(
 ) -> None:
     """Show what is stuck now, since when, and for whom.
 
-    Begins with the most important in one sentence. Ends with 0 whatever it finds.
+    Begins with the most important in one sentence. Ends with 0 whatever it finds. With --sort, each
+    list that has the field is sorted by it, as far as it is shown.
     """
+    tables = server.get("/now/tables")["items"]
     if columns:
-        _explain(server.get("/now/tables")["items"], as_json=server.as_json)
+        _explain(tables, as_json=server.as_json)
         return
     found = server.get("/now", {"limit": limit})
+    _sort(found, tables, range_of(limit, sort))
     if server.as_json:
         print_json(found)
         return
     sys.stdout.write(visible(found["sentence"]) + "\n\n")
     print_facts({name: found[name] for name in ("store", "waiting", "in_flight")})
-    for table in server.get("/now/tables")["items"]:
+    for table in tables:
         _print_list(table, found[table["name"]])
+
+
+def _sort(found: Json, tables: list[Json], order: ListRange) -> None:
+    if order.field is None:
+        return
+    fields = {each["name"]: [column["name"] for column in each["columns"]] for each in tables}
+    known = sorted({field for each in fields.values() for field in each})
+    if order.field not in known:
+        raise typer.BadParameter(f"--sort: choose one of {', '.join(known)}")
+    for name, its in fields.items():
+        if found[name] is not None and order.field in its:
+            found[name]["items"] = order.sorted(found[name]["items"])
 
 
 def _explain(tables: list[Json], *, as_json: bool) -> None:

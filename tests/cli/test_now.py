@@ -57,6 +57,21 @@ def test_what_is_stuck_is_named_first_and_listed_with_how_many_more(shell: Shell
     assert done.stdout.endswith("CODE\tLETTERS\nx\t3\n\t2\n")
 
 
+def test_each_list_that_has_a_field_is_sorted_by_it(shell: Shell) -> None:
+    workers = [WorkerNow("/jobs", f"ann/{n}", n, 2, NOW_MS, NOW_MS) for n in (2, 10, 1)]
+    codes = [CodeNow("x", 3), CodeNow(None, 2)]
+    shell.operations.standing = nothing_waits(
+        workers=FirstItems(workers, 0), letters=FirstItems(codes, 0)
+    )
+    for sort, waiting in (("waiting", [1, 2, 10]), ("-waiting", [10, 2, 1])):
+        told = json.loads(shell.run("now", "--sort", sort, "--json").stdout)
+        assert [each["waiting"] for each in told["workers"]["items"]] == waiting
+        assert [each["code"] for each in told["letters"]["items"]] == ["x", None]
+    assert "CODE\tLETTERS\n\t2\nx\t3\n" in shell.run("now", "--sort", "letters").stdout
+    refused = shell.run("now", "--sort", "colour")
+    assert (refused.exit_code, "choose one of alert" in refused.stderr) == (2, True)
+
+
 def test_raised_alerts_are_listed_with_what_to_do(shell: Shell) -> None:
     alert = RaisedAlert(Alert.AUDIT, NOW_MS, "the audit found 3 violations", "run it again")
     shell.operations.standing = nothing_waits(alerts=FirstItems([alert], 0))
