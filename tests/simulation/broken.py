@@ -274,7 +274,7 @@ SHOWN_BY: dict[str, str] = {
     "renewed_logins_end_with_their_server": "kill_server",
     "ended_logins_prove_who_asks": "kill_server",
     "logins_never_end": "kill_server",
-    "who_was_missed_gets_everything_at_once": "cut_connection,slow_server",
+    "who_was_missed_gets_everything_at_once": "part_from_clients",
     "a_retry_forgets_its_clock": "restart",
     "any_confirmed_raise_ends_a_silence": "suspend_server_in_raise,freeze_server,part_from_store",
     "a_lease_counts_from_the_answer": "suspend_server_in_raise,freeze_server,part_from_store",

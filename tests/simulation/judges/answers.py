@@ -48,6 +48,11 @@ _OF_CLIENTS = frozenset(
         "user.oid.unknown",
     )
 )
+# What strangers are told whose token nobody has; and, behind so many tries within so long, in place
+# of it: one of three shards lets no more pass at once.
+_WRONG_TOKEN = "handshake_denied"
+_TOO_OFTEN = "503::server_busy"
+_TRIES, _TRIES_S = 4, 60.0
 # What a service says instead of 503.
 _AWAY = ("resource.cluster.notAvailable", "communication.noConnection")
 # What a subscribe is told if not all shards know of it, and what must not lead to that.
@@ -200,7 +205,7 @@ class Answers:
 
     def _may_be(self, failure: _Failure, excuses: Excuses) -> bool:
         attempt, code, text = failure.attempt, failure.code, failure.said.rpartition(":")[2]
-        if text in _OF_CLIENTS or (text and text == attempt.due):
+        if text in _OF_CLIENTS or (text and text == attempt.due) or self._has_tried(failure):
             return True
         if failure.said == _TAKEN and attempt.due in _OF_NUMBERS:
             # What counts may have ended with a server, and its client hears of it later.
@@ -227,6 +232,17 @@ class Answers:
         if failure.said.startswith(_LOST) and not code:
             return _is_of_trouble("answer lost", failure, excuses, harmless=_KEEP_CONNECTIONS)
         return False
+
+    def _has_tried(self, failure: _Failure) -> bool:
+        """Return whether a stranger has to wait because so many wrong tokens were shown before."""
+        if failure.attempt.due != _WRONG_TOKEN or failure.said != _TOO_OFTEN:
+            return False
+        tries = [
+            each
+            for each in self._failures
+            if failure.at - _TRIES_S <= each.at < failure.at and each.said.endswith(_WRONG_TOKEN)
+        ]
+        return len(tries) >= _TRIES
 
     def _may_be_no_login(self, failure: _Failure, excuses: Excuses) -> bool:
         """Return whether the token that was shown may have ended before it was looked at."""

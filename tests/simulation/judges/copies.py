@@ -51,7 +51,8 @@ class Copy:
     def returns(self, excuses: Excuses, what: str) -> Iterator[float]:
         """Yield when it came again although its receiver had done with it."""
         at = min(self.sure.values(), default=inf)
+        # Those that do not come again are looked at, too: all others need an excuse.
+        excuses.judges(what, int(at < inf))
         for again in self.comes_after(at):
-            excuses.judges(f"{what} that came again")
             if not excuses.excuse(what, at, again, harmless=HARMLESS):
                 yield again

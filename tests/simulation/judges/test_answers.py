@@ -156,6 +156,22 @@ def test_a_login_that_is_refused_may_take_longer_than_its_server_stays(
     assert (scene.answers.violations(scene.excuses) == []) is is_excused
 
 
+@pytest.mark.parametrize(
+    ("tries", "since", "is_excused"), [(3, 12.0, False), (4, 12.0, True), (4, 80.0, False)]
+)
+def test_a_stranger_waits_only_behind_some_wrong_tokens(
+    tries: int, since: float, is_excused: bool
+) -> None:
+    scene = Scene()
+    wrong = Denied({"error": "403:no_login:handshake_denied"})
+    for _ in range(tries):
+        scene.answers.failed(scene.asks(HANDSHAKE, due="handshake_denied"), wrong)
+    scene.now = since + 8.0
+    busy = Denied({"error": "503::server_busy"})
+    scene.answers.failed(scene.asks(HANDSHAKE, due="handshake_denied"), busy)
+    assert (scene.answers.violations(scene.excuses) == []) is is_excused
+
+
 def test_a_session_is_over_behind_a_long_silence() -> None:
     scene = Scene()
     scene.now = 25.0
