@@ -77,9 +77,26 @@ class _Sending:
         if self._state.hub.is_coming(turn.channel):
             self._state.when_kept(partial(self._begin_later, turn))
             return False
-        return self._send(turn)
+        return self._send_stored(turn)
 
     def _begin_later(self, turn: Turn, _: float) -> None:
+        if self._send_stored(turn):
+            self._parts.order.over(turn)
+
+    def _send_stored(self, turn: Turn) -> bool:
+        """Send the letters, when the store has the request that is in them, as for work.
+
+        With subscribers, the message is stored here, too, and the request with it.
+        """
+        request = self._qos.request
+        is_kept = request is not None and request.requester.is_durable
+        if request is None or not is_kept or self._qos.is_subscribable:
+            return self._send(turn)
+        self._state.requests.keep_by_itself(request)
+        self._state.store.after(partial(self._send_later, turn))
+        return False
+
+    def _send_later(self, turn: Turn) -> None:
         if self._send(turn):
             self._parts.order.over(turn)
 
@@ -114,6 +131,8 @@ class _Sending:
         if request is not None and outcome is PersistOutcome.KEPT:
             request.unheard = ()
             self._state.requests.grant(request, self._joined.receivers)
+            if request.end is None:
+                self._state.requests.save_asked(request)
         elif request is not None and outcome is PersistOutcome.UNKNOWN:
             self._state.requests.crossed(request)
         self._publish.over(outcome)

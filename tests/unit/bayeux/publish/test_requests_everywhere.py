@@ -273,6 +273,27 @@ def test_a_destination_that_does_not_exist_is_not_asked(world: World) -> None:
     assert outstanding(world) == 0
 
 
+def test_a_request_to_a_destination_has_its_outcome_if_its_shard_is_killed_meanwhile(
+    world: World,
+) -> None:
+    bob, ann = comes(world, "bob/1"), comes(world, "ann/1")
+    qos = {"destinations": ["ann"], "subscribable": False, "key": "once"}
+    bob.publish(POWER, "?", ext={"replyTo": bob.address(), "timeout": 5_000, "delivery": qos})
+    bob.server.turn()
+    # The other shard has it, and the one that asks has not heard so.
+    world.shards[1].read(0, 1 << 30)
+    world.shards[0].kill()
+    bob = comes_back(world, "bob/1", bob)
+    world.read_all()
+    bob.publish(POWER, "?", ext={"replyTo": bob.address(), "delivery": qos})
+    world.read_all()
+    bob.server.turn()
+    assert [each["successful"] for each in bob.hear() if each["channel"] == POWER] == [True]
+    assert answered(world, ann, ann.last())["successful"]
+    assert heard(world, bob) == ["!"]
+    assert outstanding(world) == 0
+
+
 def test_a_request_waits_for_a_subject_of_another_shard(world: World) -> None:
     requester = guest(world, 0)
     to = [{"name": "ann", "forceQueuing": True}]
