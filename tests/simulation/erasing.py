@@ -157,6 +157,8 @@ class Erasures:
             one.since < asked_at - _TOLD_S and one.ended_at == inf for its in periods for one in its
         )
         is_known = are_open and all(periods) and self._oracle.was_calm(asked_at - _TOLD_S, now)
+        # The next server of the home hears it again from the others.
+        is_known = is_known and not self._oracle.has_restarted(asked_at - _TOLD_S, now)
         is_erased = any(
             each.answered_at > asked_at - _TOLD_S for each in self._erasures_of(CHANNEL)
         )

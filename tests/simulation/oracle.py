@@ -1,6 +1,6 @@
 """Decides, outside the code, whether what clients saw keeps the promises."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
@@ -123,6 +123,8 @@ class Oracle:
         # each other or with clients.
         self.lost_links: list[tuple[float, float]] = []
         self.lost_contacts: list[tuple[float, float]] = []
+        # When servers restarted in order.
+        self.restarts: list[tuple[float, float]] = []
         # Which servers were cut off from the store, and since when.
         self.cut_off: list[tuple[Process, float]] = []
         self.leases = Leases(CLIENTS)
@@ -393,7 +395,11 @@ class Oracle:
 
     def was_calm(self, since: float, until: float) -> bool:
         """Return whether nothing went wrong between these times that ends a contact."""
-        return not any(since <= end and begin <= until for begin, end in self.lost_contacts)
+        return not _overlaps(since, until, self.lost_contacts)
+
+    def has_restarted(self, since: float, until: float) -> bool:
+        """Return whether servers restarted between these times."""
+        return _overlaps(since, until, self.restarts)
 
     def _disordered(self) -> list[str]:
         found = []
@@ -427,3 +433,7 @@ def bucket_of(client_id: str) -> int:
 def shard_of(message_id: str) -> int:
     """Return the shard that has accepted the message with this id."""
     return int(message_id[-_SHARD:])
+
+
+def _overlaps(since: float, until: float, times: Iterable[tuple[float, float]]) -> bool:
+    return any(since <= end and begin <= until for begin, end in times)

@@ -20,6 +20,7 @@ from tests.simulation.faults import (
     LOSE_LINKS,
     Fault,
     Stage,
+    restart,
     set_clock,
 )
 from tests.simulation.former_release import FormerRelease, watch
@@ -256,6 +257,7 @@ class Play:
             self.oracle.lost_links = self._times(LOSE_LINKS, _HEALS_S)
             faults = {each.fault for each in self.schedule.occurrences}
             self.oracle.lost_contacts = self._times(faults - KEEP_CONTACTS, _MEET_AGAIN_S)
+            self.oracle.restarts = self._times((restart,), 0.0)
         self._over_at = self.schedule.over_at_s
         world.run_for(self._over_at - world.now)
         self._deployment.let_recover()

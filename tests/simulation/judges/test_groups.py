@@ -235,12 +235,13 @@ class Erasing:
 
     def __init__(self) -> None:
         self.published = {"m": Publish("p", 1, CHANNEL, 2.0, id="1", accepted_at=2.5)}
-        self.now = 0.9
+        self.now, self.restarted_at = 0.9, 0.0
         oracle: Any = SimpleNamespace(
             now=lambda: self.now,
             published=self.published,
             may_have_lost=lambda *_: False,
             was_calm=lambda *_: True,
+            has_restarted=lambda since, until: since < self.restarted_at < until,
         )
         self.judge = Erasures(oracle)
         self.judge.expects("joe")
@@ -306,6 +307,13 @@ def test_the_home_of_a_topic_knows_its_subscriptions() -> None:
         "there are 2 of 1 subscriptions",
         "the home knows 2 of 1 subscriptions",
     ]
+
+
+def test_a_home_that_has_just_restarted_has_not_heard_yet_who_has_subscribed() -> None:
+    scene = Erasing()
+    scene.judge.heard("joe", "m")
+    scene.restarted_at = 48.0
+    assert scene.wrong(told=0) == ["the home knows 0 of 1 subscriptions"]
 
 
 def test_a_topic_for_one_message_takes_no_second_one() -> None:
