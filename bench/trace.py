@@ -8,13 +8,17 @@ import statistics
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from unittest.mock import patch
+
+from aiohttp import ClientSession
 
 from docs.tracing import Step, Trace, Walk, busy
-from docs.walks import IDLE_S, QUIET_S, Client, Json, prepared
+from docs.walks import IDLE_S, Client, Json, prepared
 from holdfast.compose import serving
+from holdfast.settings import Settings
 
 ROUNDS = 8
-# Long enough for the store's answer, and too short for the frame of the journal.
+# Long enough for the store's answers.
 SETTLE_S = 0.25
 HELD_MS = 600_000
 CHANNEL = "/orders"
@@ -39,7 +43,7 @@ class Rounds:
         self.walks: Walks = {"publish": [], "ack": [], "refusal": []}
 
     async def take(self, rounds: int) -> None:
-        await asyncio.sleep(QUIET_S)
+        await asyncio.sleep(SETTLE_S)
         with Trace().recording() as idle:
             await asyncio.sleep(IDLE_S)
         self._idle = set(idle.steps())
@@ -70,8 +74,7 @@ class Rounds:
 
     @asynccontextmanager
     async def _traced(self, name: str) -> AsyncIterator[None]:
-        # The frame of the journal with what was before has left then.
-        await asyncio.sleep(QUIET_S)
+        await asyncio.sleep(SETTLE_S)
         with Trace().recording() as trace:
             yield
             await asyncio.sleep(SETTLE_S)
@@ -79,7 +82,15 @@ class Rounds:
 
 
 async def take(rounds: int) -> Walks:
-    async with prepared() as (settings, http), serving(settings) as url:
+    # Frames tell what happened to all messages of a second: none leaves.
+    never = patch.multiple("holdfast.journal.journal", LONGEST_WAIT_S=3600.0, BOOKS_S=3600.0)
+    async with prepared() as (settings, http):
+        with never:
+            return await _take(settings, http, rounds)
+
+
+async def _take(settings: Settings, http: ClientSession, rounds: int) -> Walks:
+    async with serving(settings) as url:
         receiver, publisher = Client(url, http), Client(url, http)
         await receiver.handshake(session="joe/1")
         await receiver.ask("/meta/subscribe", subscription=CHANNEL)
