@@ -25,6 +25,9 @@ REPORTED = "run.reported"
 # A server with nothing to do is heard of every minute.
 _LONG_US = 120_000_000
 _US_PER_MS = 1000
+# For so long a message that is not stored may wait for stored ones. Behind a kill, ids are ahead of
+# clocks by less.
+_APART_US = 5_000_000
 _IS_NODE = f"kind = '{Kind.NODE}'"
 _LOSS = (
     f"events of its last {LONGEST_WAIT_S:.0f} s that were not stored can be missing; "
@@ -82,6 +85,15 @@ class Unknown(NamedTuple):
     def as_reported(self) -> "Unknown":
         """The same, if an earlier audit has reported it."""
         return self._replace(kind=REPORTED, what=f"{self.kind}, as an earlier audit has reported")
+
+
+def gaps_in(unknowns: Iterable[Unknown]) -> list[tuple[int, int]]:
+    """Return between which times messages came of which a killed run may not have told."""
+    return [
+        (each.since_us - _APART_US, each.until_us + _APART_US)
+        for each in unknowns
+        if each.kind == UNCLEAN and each.until_us is not None
+    ]
 
 
 def unknowns_of(

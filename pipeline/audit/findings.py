@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from holdfast.journal.schema import Kind
 from holdfast.pipeline.audit.books import UNBALANCED
-from holdfast.pipeline.audit.coverage import STRETCHES, Stretch, Unknown, unknowns_of
+from holdfast.pipeline.audit.coverage import STRETCHES, Stretch, Unknown, gaps_in, unknowns_of
 from holdfast.pipeline.audit.ledger import SCHEMA, words
 from holdfast.pipeline.audit.memory import AuditMemory, MessageDays
 from holdfast.pipeline.audit.messages import examine
@@ -53,6 +53,7 @@ def find(
     tables.define("beginning", _BEGINNING)
     stretches = [Stretch(*row) for row in tables.ask(STRETCHES).rows]
     unknowns = [*unknowns_of(stretches, heard, now_us)]
+    tables.add("gaps", "since_us bigint, until_us bigint", gaps_in(unknowns))
     rows = [*_lacking(lacking), *map(_row, memory.news(unknowns))]
     tables.add("unknowns", _UNKNOWN, rows)
     parts = [f"select * from ({_OF_JOURNAL}) where {scope.overlap}"]

@@ -42,7 +42,8 @@ _OF_COPIES = (
 )
 _IS_KNOWN, _IS_UNKNOWN = (f"published {sign} 0 and not is_old" for sign in (">", "="))
 # A message has no more ends and receivers than copies, and its events need a publish. Messages from
-# before the journal are known only in part.
+# before the journal are known only in part, and so are those that are not stored and came just
+# before a kill: what happened to stored receivers was stored, and their publish was not.
 _OF_MESSAGES = (
     _Fault("too_many_ends", f"ends > room and {_IS_KNOWN}", "ends - room", "more ends than copies"),
     _Fault(
@@ -83,13 +84,7 @@ def examine(tables: Tables, name: str, events: str) -> bool:
         "select /*+ broadcast(few) */ event.* from {events_of_messages} event "
         "semi join {suspects} few using (msg)",
     )
-    tables.materialize(
-        "suspect_copies",
-        "select copies.*, coalesce(msg < coalesce(begin_us, known_us) * 1000, false) as is_old, "
-        "max(moves) over (partition by msg, origin) > 0 as is_moved "
-        f"from ({_copies('events_of_suspects')}) copies left join {{reach}} using (origin) "
-        "cross join {beginning}",
-    )
+    tables.materialize("suspect_copies", _SUSPECT_COPIES)
     tables.materialize("suspect_messages", _messages("suspect_copies"))
     tables.materialize(name, _FAULTS)
     return _is_there(tables, name)
@@ -111,6 +106,7 @@ def _copies(events: str) -> str:
     select msg, origin, receiver,
         count(case when kind = '{Kind.PUBLISHED}' then 1 end) as published,
         coalesce(sum(copies), 0) as copies,
+        coalesce(sum(case when kind = '{Kind.PUBLISHED}' then kept end), 0) as stored,
         case when min(case when {_IS_REPLAY} then ts end) <= min(case when {_IS_OTHER} then ts end)
             then 0 else count(case when {_IS_OTHER} then 1 end) end as others,
         count(case when {_IS_REPLAY} then 1 end) as replayed,
@@ -168,3 +164,21 @@ def _found(faults: Iterable[_Fault], table: str) -> Iterator[str]:
 _FAULTS = " union all ".join(
     [*_found(_OF_COPIES, "suspect_copies"), *_found(_OF_MESSAGES, "suspect_messages")]
 )
+# Of a message that is stored for all its receivers, everything is known.
+_SUSPECT_COPIES = f"""
+    with unsure as (
+        select distinct msg, true as is_in_gap
+        from {{suspects}} join {{gaps}} on msg >= since_us * 1000 and msg <= until_us * 1000
+    ),
+    placed as (
+        select copies.*, sum(stored) over (partition by msg, origin) > 0
+            and sum(stored) over (partition by msg, origin)
+                >= sum(copies) over (partition by msg, origin) as is_stored,
+            max(moves) over (partition by msg, origin) > 0 as is_moved
+        from ({_copies("events_of_suspects")}) copies
+    )
+    select placed.*, coalesce(msg < coalesce(begin_us, known_us) * 1000, false)
+        or coalesce(is_in_gap, false) and not is_stored as is_old
+    from placed left join {{reach}} using (origin) left join unsure using (msg)
+        cross join {{beginning}}
+"""

@@ -16,6 +16,8 @@ CHANNELS: Final = ("/jobs", "/news", "/orders")
 MESSAGES: Final = 60
 # Of these, one of so many is delivered later.
 DELAYED_EACH: Final = 4
+# What is not stored: a kill loses some of it, so nobody keeps books of it.
+GOSSIP: Final = "/gossip"
 # Requests for all, whose first reply counts, or for one of them; and requests that are work.
 QUESTIONS, CHORES = "/questions", "/chores"
 REQUESTS: Final = 30
@@ -60,7 +62,7 @@ class Town:
     def saying(self) -> list[Coroutine[Any, Any, None]]:
         """What those do that end when they have said all they have to say."""
         publishing = [self._publish(channel) for channel in CHANNELS]
-        return publishing + [self._ask(name) for name in ASKING]
+        return [*publishing, self._gossip(), *map(self._ask, ASKING)]
 
     @property
     def has_heard_all(self) -> bool:
@@ -89,6 +91,17 @@ class Town:
                     await asyncio.sleep(0.1)
                 await asyncio.sleep(0.02)
 
+    async def _gossip(self) -> None:
+        """Publish to all who listen what is not stored, whether they get it or not."""
+        await self._all_listen()
+        person = Person(self._url)
+        async with person.http:
+            for number in range(2 * MESSAGES):
+                message: Json = {"channel": GOSSIP, "data": number}
+                message["ext"] = {"delivery": {"persistent": False}}
+                await self._is_accepted(person, message)
+                await asyncio.sleep(0.02)
+
     async def _is_accepted(self, person: Person, message: Json) -> bool:
         with suppress(*_BROKEN):
             if not person.client_id:
@@ -113,7 +126,7 @@ class Town:
 
     async def _work_as(self, person: Person, session: str) -> None:
         assert (await person.handshake(session))["successful"]
-        for channel in ("/jobs", "/news", QUESTIONS, CHORES):
+        for channel in ("/jobs", "/news", GOSSIP, QUESTIONS, CHORES):
             assert (await person.reply("/meta/subscribe", subscription=channel))["successful"]
         self._listening.add(session)
         ack, verdicts = 0, list[Json]()
@@ -123,6 +136,8 @@ class Town:
                 return
             verdicts = []
             for event in events:
+                if event["channel"] == GOSSIP:
+                    continue
                 if "replyTo" in event["ext"]:
                     await self._answer(person, event)
                     continue

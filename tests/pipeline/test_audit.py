@@ -382,6 +382,34 @@ def test_the_audit_finds_each_fault_of_a_journal_and_nothing_else(tmp_path: Path
     check(findings_of(lake_of_all(tmp_path)))
 
 
+def killed(before: list[Event], left: list[Event]) -> Rows:
+    """A run that was killed at 20, and the next one at 30 with what that had left in its store."""
+    first = rows_of([start(0), published(20, 1), *twice_acked(20, 20)[:2], *before], "n0")
+    later = rows_of([*left, start(30)], "n0")
+    return first + [(*row[:-3], "seed-2", *row[-2:]) for row in later]
+
+
+@pytest.mark.parametrize(
+    ("before", "left", "kinds"),
+    [
+        ([], [handed(20, 21, "ann/1"), acked(21, 21, "ann/1")], set()),
+        ([published(21, 1, kept=0)], twice_acked(21, 21), set()),
+        ([published(21, 0)], [handed(21, 21, "ann/1")], set()),
+        # Everything of what is stored is known, and so is what had happened long before the kill.
+        ([published(21, 1)], twice_acked(21, 21), {"too_many_ends", "too_many_receivers"}),
+        ([], [handed(20, 9, "ann/1")], {"not_published"}),
+    ],
+    ids=["no publish", "some copies", "addressed", "stored", "long before"],
+)
+def test_a_kill_excuses_what_is_unknown_of_messages_that_were_not_stored_then(
+    tmp_path: Path, before: list[Event], left: list[Event], kinds: set[str]
+) -> None:
+    named = [dict(zip(ARROW.names, row, strict=True)) for row in killed(before, left)]
+    lake = store(tmp_path, events=pa.Table.from_pylist(named, ARROW))
+    found = {row["kind"] for row in findings_of(lake)}
+    assert found - {"run.open"} == {"run.unclean", *kinds}
+
+
 @pytest.mark.beside
 def test_an_audit_on_a_cluster_has_the_same_findings(spark: "SparkSession", tmp_path: Path) -> None:
     lake = lake_of_all(tmp_path)
