@@ -7,7 +7,7 @@ import socket
 import ssl
 import struct
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -57,16 +57,16 @@ class Answer:
             if tls is None
             else HTTPSConnection(host, timeout=LIMIT_S, context=tls)
         )
-        connection.request(method, path, body="[]" if method == "POST" else None)
-        with connection.getresponse() as response:
-            self.status = response.status
-            self.headers = response.headers
-            self.body = response.read()
-        connection.close()
+        with closing(connection):
+            connection.request(method, path, body="[]" if method == "POST" else None)
+            with connection.getresponse() as response:
+                self.status = response.status
+                self.headers = response.headers
+                self.body = response.read()
 
 
 def is_ready(url: str, tls: ssl.SSLContext | None) -> bool:
-    with suppress(ConnectionError):
+    with suppress(ConnectionError, ssl.SSLEOFError):
         # The one that stands in may end with the connection.
         return Answer(url, "GET", "/readyz", tls).status == 200
     return False
