@@ -3,28 +3,27 @@
 from collections.abc import Iterable, Sequence
 from struct import Struct
 from struct import error as error_of_struct
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from holdfast.cluster.frames import DURABLE, MESSAGE, Entry, FrameUnreadable
 from holdfast.cluster.letters import WAITS_FOR_REPLICAS, Done, done_with
-from holdfast.delivery.messages.crossing import Crossing, Spared, crossing_of, spared_by
-from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
+from holdfast.delivery.codec.attributes import Way, attributes_of, put_attributes
+from holdfast.delivery.messages.crossing import Crossing, crossing_of
+from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.shard_letter import effect_of
-from holdfast.delivery.requests.of_others import Asked, AskedElsewhere, asked_by
 
 # A flag: the data begin with the size of a JSON object, and the object.
 HAS_EXTRA: Final = 2
 _SIZE: Final = Struct("<I")
-_MOST_PRIORITY: Final = 9
 
 
 def entry_of(message: Message) -> Entry:
     """Return the entry of a message: what its receivers elsewhere need to know of it."""
     flags, data = DURABLE if message.is_durable else 0, message.wire
-    if extra := _extra(message):
+    if extra := attributes_of(message, Way.FRAME):
         head = orjson.dumps(extra)
         flags, data = flags | HAS_EXTRA, _SIZE.pack(len(head)) + head + data
     return Entry(MESSAGE, message.channel, message.id, message.sender, flags, data)
@@ -96,27 +95,6 @@ def _unframed(message: Message) -> Crossing | None:
     return crossing if is_due else None
 
 
-def _extra(message: Message) -> dict[str, Any]:
-    extra: dict[str, Any] = {}
-    if message.priority != ORDINARY_PRIORITY:
-        extra["priority"] = message.priority
-    if message.life_ms is not None:
-        extra["life"] = message.life_ms
-        extra["expires"] = message.expires_ms
-    if message.linger_s is not None:
-        extra["lazy"] = message.linger_s
-    if message.properties is not None:
-        extra["properties"] = message.properties
-    if message.addressed:
-        extra["addressed"] = [*message.addressed]
-    if message.records is not None:
-        if spared := spared_by(message):
-            extra["spared"] = sorted(spared)
-        if asked := asked_by(message):
-            extra["asked"] = [*asked]
-    return extra
-
-
 def message_of(entry: Entry) -> Message:
     """Undo `entry_of`. Raises `FrameUnreadable`."""
     if not entry.flags & HAS_EXTRA:
@@ -128,15 +106,7 @@ def message_of(entry: Entry) -> Message:
         message = Message(
             entry.data[begin:], id=entry.id, channel=entry.channel, sender=entry.publisher
         )
-        message.priority = min(int(extra.get("priority", ORDINARY_PRIORITY)), _MOST_PRIORITY)
-        message.life_ms, message.expires_ms = extra.get("life"), extra.get("expires", 0)
-        message.linger_s = extra.get("lazy")
-        message.properties = extra.get("properties")
-        message.addressed = tuple(extra.get("addressed", ()))
-        if "spared" in extra:
-            Spared(extra["spared"]).mark(message)
-        if "asked" in extra:
-            AskedElsewhere(Asked(*extra["asked"])).mark(message)
+        put_attributes(message, extra)
     except (error_of_struct, ValueError, TypeError, AttributeError, LookupError) as error:
         raise FrameUnreadable(f"entry {entry.id} is unreadable: {error!r}") from error
     return message

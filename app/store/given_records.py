@@ -7,12 +7,13 @@ number. Something with many entries is cut into several records.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from sys import intern
 from typing import Any, Final
 
 import orjson
 
+from holdfast.delivery.codec.attributes import Way, attributes_of, put_attributes
 from holdfast.delivery.messages.given import MOST_SHARED, Given, GivenEntry, GivenKind
-from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.session_record import RecordUnreadable
 from holdfast.store import records
@@ -71,7 +72,7 @@ class _Packing:
         if message is not None and id(message) not in self._known:
             number = len(self._known)
             self._known[id(message)] = number, message
-            yield _record(orjson.dumps(_head(number, message)), records.pack_message(message))
+            yield _record(orjson.dumps(_head(number, message)), message.wire)
 
     def _share(self, known: tuple[GivenEntry, object]) -> None:
         if not known[0].mark.position:
@@ -95,20 +96,8 @@ def _record(head: bytes, body: bytes = b"") -> bytes:
 
 
 def _head(number: int, message: Message) -> dict[str, Any]:
-    """Return what the record of a stored message does not say."""
-    head: dict[str, Any] = {"number": number, "id": message.id}
-    if message.is_durable:
-        head["durable"] = True
-    if message.is_initial:
-        head["initial"] = True
-    if message.is_late:
-        head["late"] = True
-    if message.generation:
-        head["generation"] = message.generation
-    keeping = message.keeping
-    if keeping is not None:
-        head["keeping"] = [keeping.depth.entries, keeping.depth.bytes, keeping.account]
-    return head
+    named = {"number": number, "id": message.id, "c": message.channel, "s": message.sender}
+    return named | attributes_of(message, Way.HAND_OVER)
 
 
 class Unpacking:
@@ -180,14 +169,8 @@ class Unpacking:
         return GivenEntry(mark, message, more[0] if more else None)
 
 
-def _message(head: dict[str, Any], body: bytes) -> Message:
-    message = records.unpack_message(head["id"], body)
-    message.is_durable = head.get("durable", False)
-    message.is_initial = head.get("initial", False)
-    message.is_late = head.get("late", False)
-    message.generation = head.get("generation", 0)
-    keeping = head.get("keeping")
-    if keeping is not None:
-        entries, size, account = keeping
-        message.keeping = Keeping(HistoryDepth(entries, size), account)
+def _message(head: dict[str, Any], wire: bytes) -> Message:
+    channel, sender = intern(head["c"]), intern(head["s"])
+    message = Message(wire, id=head["id"], channel=channel, sender=sender)
+    put_attributes(message, head)
     return message

@@ -7,16 +7,16 @@ from typing import Any, Final
 import orjson
 
 from holdfast.delivery.basics.json_text import part, to_json
+from holdfast.delivery.codec.attributes import Way, attributes_of, put_attributes
 from holdfast.delivery.guard.holds import GUARD, ChannelHold
 from holdfast.delivery.letters.dead import DeadLetter, LetterState, key_of, subject_of
-from holdfast.delivery.letters.exempt import leave_no_letter, leaves_no_letter
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.former_attempts import former_of
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.session_record import RecordUnreadable
-from holdfast.delivery.shared_queues.work import PREFIX, is_work, make_work
+from holdfast.delivery.shared_queues.work import PREFIX, make_work
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.store.trail_records import pack_trail, unpack_trail, unpack_trail_rows
 
@@ -32,23 +32,7 @@ def pack_message(message: Message) -> bytes:
     head: dict[str, Any] = {"v": VERSION, "c": message.channel}
     if message.sender:
         head["s"] = message.sender
-    if message.priority != ORDINARY_PRIORITY:
-        head["p"] = message.priority
-    if message.life_ms is not None:
-        head["l"] = message.life_ms
-    if message.expires_ms:
-        head["f"] = True
-    if message.linger_s is not None:
-        head["w"] = message.linger_s
-    if message.properties is not None:
-        head["x"] = part(dict(message.properties))
-    is_exempt = leaves_no_letter(message)
-    if is_exempt or message.is_direct:
-        head |= {"d": is_exempt, "o": message.is_direct}
-    if message.addressed:
-        head["a"] = list(message.addressed)
-    if is_work(message):
-        head["q"] = True
+    head |= attributes_of(message, Way.STORE)
     return orjson.dumps(head) + b"\n" + message.wire
 
 
@@ -58,18 +42,8 @@ def unpack_message(id: int, record: bytes) -> Message:
     head = _head(line, "message")
     # Interned, because many messages share these names.
     channel, sender = intern(str(head["c"])), intern(str(head.get("s", "")))
-    message = Message(wire, id=id, channel=channel, sender=sender, linger_s=head.get("w"))
-    message.priority = head.get("p", ORDINARY_PRIORITY)
-    if "l" in head:
-        message.limit_life(head["l"], is_forced=head.get("f", False))
-    message.properties = head.get("x")
-    if head.get("d", False):
-        leave_no_letter(message)
-    message.is_direct = head.get("o", False)
-    message.addressed = head.get("a", ())
-    if "q" in head:
-        # After a restart, receivers that refused it may get it again.
-        make_work(message)
+    message = Message(wire, id=id, channel=channel, sender=sender)
+    put_attributes(message, head)
     message.is_durable = True
     return message
 

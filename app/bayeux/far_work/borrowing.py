@@ -21,12 +21,11 @@ from holdfast.bayeux.far_work.work_letters import (
     Told,
     is_outcome,
     parts_of,
-    row_of_attempts,
-    rows_of_refusals,
     taken_in,
 )
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.delivery.codec.attributes import row_of_attempts, rows_of_refusals
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.requests.responders import silent_on

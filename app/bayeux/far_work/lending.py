@@ -26,14 +26,13 @@ from holdfast.bayeux.far_work.work_letters import (
     Taken,
     Told,
     asking,
-    attempts_in,
     is_outcome,
     packed,
-    refusals_in,
 )
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.ignoring import ignore
+from holdfast.delivery.codec.attributes import attempts_in, refusals_in
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
@@ -302,7 +301,8 @@ class Lender:
         stand_in = None if loan is None else loan.stand_in
         if is_full and stand_in is not None:
             stand_in.fill()
-        former, refused = attempts_in(attempts), refusals_in(refusals)
+        former = None if attempts is None else attempts_in(attempts)
+        refused = refusals_in(refusals)
         if self._returned(lease) is not None and loan is not None:
             self._lent.return_refused(channel, key, loan.entry, former=former, refusals=refused)
         elif id not in self._by_id:

@@ -3,15 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from orjson import loads
+from orjson import dumps, loads
 
-from holdfast.delivery.basics.error_codes import UPDATE_ERROR, find
 from holdfast.delivery.basics.json_text import to_json
-from holdfast.delivery.messages.former_attempts import FormerAttempts, former_of, tried
+from holdfast.delivery.codec.attributes import Way, attributes_of, put_attributes
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.trails import Attempt
-from holdfast.delivery.requests.of_others import Asked, AskedElsewhere, asked_by
-from holdfast.delivery.shared_queues.work import Borrowed, WorkRefusal, make_work, refusals_of
+from holdfast.delivery.shared_queues.work import Borrowed
 
 # What the letters are called in the log. From the shard of the work: it lends some, or asks the
 # other one to begin. To that shard: what takes work, and what became of it.
@@ -81,41 +78,6 @@ def taken_in(answer: bytes | None) -> Taken:
         return Taken(False)
 
 
-# Attempts and refusals
-
-
-def row_of_attempts(message: Message) -> list[Any] | None:
-    """Return what was attempted before, or None."""
-    former = former_of(message)
-    if former is None:
-        return None
-    trail = [each.to_json() for each in former.trail]
-    return [former.attempts, former.redelivered, trail, former.was_alone]
-
-
-def attempts_in(row: Row | None) -> FormerAttempts | None:
-    """Undo `row_of_attempts`."""
-    if row is None:
-        return None
-    attempts, redelivered, trail, was_alone = row
-    return FormerAttempts(
-        attempts, redelivered, tuple(Attempt(**each) for each in trail), was_alone
-    )
-
-
-def rows_of_refusals(message: Message) -> list[Row]:
-    """Return who has refused the message."""
-    return [[each.key, each.code.text, each.text, each.is_final] for each in refusals_of(message)]
-
-
-def refusals_in(rows: Iterable[Row]) -> list[WorkRefusal]:
-    """Undo `rows_of_refusals`. Older processes did not say whether a refusal is final."""
-    return [
-        WorkRefusal(key, find(code) or UPDATE_ERROR, text, *is_final)
-        for key, code, text, *is_final in rows
-    ]
-
-
 # Lending
 
 
@@ -145,7 +107,7 @@ class Job(NamedTuple):
 def packed(epoch: int, jobs: Sequence[Job]) -> bytes:
     """Return the letter: a line with a JSON object, and the events behind each other."""
     head = {"epoch": epoch, "jobs": [_head(each) for each in jobs]}
-    return to_json(head) + b"\n" + b"".join([each.message.wire for each in jobs])
+    return dumps(head) + b"\n" + b"".join([each.message.wire for each in jobs])
 
 
 def _head(job: Job) -> dict[str, Any]:
@@ -157,14 +119,7 @@ def _head(job: Job) -> dict[str, Any]:
         "id": message.id,
         "channel": message.channel,
         "sender": message.sender,
-        "priority": message.priority,
-        "life": message.life_ms,
-        "expires": message.expires_ms,
-        "properties": message.properties,
-        "generation": message.generation,
-        "attempts": row_of_attempts(message),
-        "refusals": rows_of_refusals(message),
-        "asked": asked_by(message),
+        **attributes_of(message, Way.LOAN),
     }
 
 
@@ -195,15 +150,9 @@ def _jobs(heads: Iterable[Mapping[str, Any]], wires: bytes, home: int) -> Iterat
 
 def _message(head: Mapping[str, Any], wire: bytes, home: int) -> Message:
     message = Message(wire, id=head["id"], channel=head["channel"], sender=head["sender"])
-    message.priority, message.properties = head["priority"], head["properties"]
-    message.life_ms, message.expires_ms = head["life"], head["expires"]
-    message.generation = head["generation"]
-    make_work(message, refusals_in(head["refusals"]))
+    put_attributes(message, head)
     Borrowed(home, head["lease"]).mark(message)
-    if head["asked"] is not None:
-        AskedElsewhere(Asked(*head["asked"])).mark(message)
-    former = attempts_in(head["attempts"])
-    return message if former is None else tried(message, former)
+    return message
 
 
 def parts_of(rows: Sequence[Row]) -> Iterator[list[Row]]:

@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from orjson import loads
+from orjson import dumps, loads
 
 from holdfast.bayeux.wire.destinations import FAILED, Destination, outcome
 from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.delivery.basics.error_codes import NO_CONNECTION
 from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.codec.attributes import Way, attributes_of, put_attributes
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.publish_key import PublishKey, publish_key_of
-from holdfast.delivery.requests.of_others import Asked, AskedElsewhere, asked_by
 
 # What the letter is called in the log.
 ADDRESSED: Final = "addressed"
@@ -89,7 +88,6 @@ def result_of(answer: bytes) -> Result:
 def packed(addressed: Addressed) -> bytes:
     """Return the letter."""
     message, destinations, accounts, persistent, is_counted = addressed
-    key = publish_key_of(message)
     head: dict[str, Any] = {
         "id": message.id,
         "channel": message.channel,
@@ -97,17 +95,10 @@ def packed(addressed: Addressed) -> bytes:
         "accounts": [*accounts],
         "to": rows_of(destinations),
         "persistent": persistent,
-        "priority": message.priority,
-        "life": message.life_ms,
-        "expires": message.expires_ms,
-        "properties": message.properties,
-        "key": None if key is None else key.digest,
+        "counted": is_counted,
+        **attributes_of(message, Way.CALL),
     }
-    if asked := asked_by(message):
-        head["asked"] = [*asked]
-    if is_counted:
-        head["counted"] = True
-    return to_json(head) + b"\n" + message.wire
+    return dumps(head) + b"\n" + message.wire
 
 
 def addressed_in(letter: bytes) -> Addressed:
@@ -115,15 +106,9 @@ def addressed_in(letter: bytes) -> Addressed:
     line, _, wire = letter.partition(b"\n")
     head = loads(line)
     message = Message(wire, id=head["id"], channel=head["channel"], sender=head["sender"])
-    message.priority, message.properties = head["priority"], head["properties"]
-    message.life_ms, message.expires_ms = head["life"], head["expires"]
-    if head["key"] is not None:
-        PublishKey(head["key"]).identify(message)
-    if "asked" in head:
-        AskedElsewhere(Asked(*head["asked"])).mark(message)
+    put_attributes(message, head)
     to = destinations_in(head["to"])
-    is_counted = head.get("counted", False)
-    return Addressed(message, to, head["accounts"], head["persistent"], is_counted)
+    return Addressed(message, to, head["accounts"], head["persistent"], head["counted"])
 
 
 def rows_of(destinations: Sequence[Destination]) -> Sequence[Sequence[Any]]:

@@ -6,11 +6,12 @@ A letter is a JSON object. An answer is a line with one, and the encoded events.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from orjson import loads
+from orjson import dumps, loads
 
 from holdfast.bayeux.subscribe.catching_up import HistoryReading
 from holdfast.bayeux.wire.starts import Start, Starts
 from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.codec.attributes import Way, attributes_of, put_attributes
 from holdfast.delivery.messages.message import Message
 
 # What the letter is called in the log.
@@ -65,9 +66,9 @@ def answer_with(
         size += len(message.wire)
         if wires and size > _MOST_BYTES:
             break
-        row = [id, len(message.wire), message.channel, message.sender, message.priority]
-        row += [message.life_ms, message.expires_ms, message.is_durable, message.properties]
-        rows.append([*row, found.pattern, list(found.start)])
+        row = [id, len(message.wire), message.channel, message.sender]
+        more = attributes_of(message, Way.HISTORY)
+        rows.append([*row, more, found.pattern, list(found.start)])
         wires.append(message.wire)
     head = {
         "messages": rows,
@@ -78,7 +79,7 @@ def answer_with(
         "gaps": reading.gaps,
         "lost": {name: list(ends) for name, ends in reading.lost.items()},
     }
-    return b"".join([to_json(head), b"\n", *wires]), count + len(rows)
+    return b"".join([dumps(head), b"\n", *wires]), count + len(rows)
 
 
 def part_of(answer: bytes) -> Part:
@@ -87,10 +88,9 @@ def part_of(answer: bytes) -> Part:
     head = loads(line)
     messages: list[tuple[Message, str, Start]] = []
     at = 0
-    for id, size, channel, sender, *more, pattern, start in head["messages"]:
+    for id, size, channel, sender, more, pattern, start in head["messages"]:
         message = Message(wires[at : at + size], id=id, channel=channel, sender=sender)
-        message.priority, message.life_ms, message.expires_ms = more[:3]
-        message.is_durable, message.properties = more[3:]
+        put_attributes(message, more)
         messages.append((message, pattern, Start(*start)))
         at += size
     return Part(**{**head, "messages": messages})

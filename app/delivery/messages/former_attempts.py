@@ -26,6 +26,10 @@ class FormerAttempts(MessageRecord):
         # A copy for another queue brings its own.
         return False
 
+    def mark(self, message: Message) -> None:
+        """Let the message bring these attempts."""
+        message.records = with_record(message.records, self)
+
 
 _NOT_TRIED: Final = FormerAttempts(0, 0, ())
 
@@ -39,14 +43,13 @@ def mark_redelivered(message: Message) -> None:
     """Let a message say that it may have been handed over before, once at least."""
     former = former_of(message) or _NOT_TRIED
     if not former.redelivered:
-        again = FormerAttempts(former.attempts, 1, former.trail, former.was_alone)
-        message.records = with_record(message.records, again)
+        FormerAttempts(former.attempts, 1, former.trail, former.was_alone).mark(message)
 
 
 def tried(message: Message, former: FormerAttempts) -> Message:
     """Return a copy of the message for other queues, with these attempts."""
     copy = message.for_other_queues()
-    copy.records = with_record(copy.records, former)
+    former.mark(copy)
     return copy
 
 

@@ -212,7 +212,11 @@ class Message(Event):
         if not life_ms:
             # Volatile: only for receivers that are connected now.
             self.keeping = None
-        self.expires_ms = self.id // NS_PER_MS + life_ms if is_forced else 0
+        self.expires_ms = self.end_of_life_ms() if is_forced else 0
+
+    def end_of_life_ms(self) -> int:
+        """Return when its lifetime ends, in ms since 1970; zero if it has none."""
+        return 0 if self.life_ms is None else self.id // NS_PER_MS + self.life_ms
 
     @property
     def expiration(self) -> dict[str, int | bool] | None:
