@@ -99,6 +99,7 @@ class FastLane(ReadingAside):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        self._endpoint.turn.connections += 1
         self._newcomers.welcome(self)
 
     # Incoming bytes
@@ -429,6 +430,7 @@ class FastLane(ReadingAside):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._room.leave(self)
+        self._endpoint.turn.connections -= 1
         # A handler must not ask it for its address any more.
         self.transport = None
         # Thousands of clients may go together.

@@ -14,6 +14,9 @@ _FREE = 1 / 8
 # Small requests continue for this long after it: making one wait costs half of handling it, and a
 # thousand clients that reconnect after a message should not have to wait.
 _PATIENCE_S = 0.015
+# To read what a connection has sent, and to put it aside, takes about this long. If all send
+# together, a turn is not to take longer than this: the more connections, the less patience.
+_READING_S, _LONGEST_S = 0.000009, 0.045
 # They do not if the average one of this turn takes longer than this, twenty times as long as making
 # one wait. The longest does not count: after a publish to a thousand clients, all connect again.
 _DEAR_S = 0.0002
@@ -29,6 +32,8 @@ class Turn(Protocol):
     is_hurried: bool
     # Whether small requests have had to wait in this turn. If so, connects are not even read.
     is_behind: bool
+    # How many connections are open.
+    connections: int
 
     def is_spent(self) -> bool:
         """Return whether the time of this turn is over."""
@@ -82,6 +87,7 @@ class TurnBudget:
         self._small = 0
         self._took_s = self._longest_s = 0.0
         # How long small requests continue after the budget of this turn.
+        self.connections = 0
         self._patience_s = _PATIENCE_S
         # After this time, by wall time, the replies so far leave early.
         self._send_early_s = _SEND_EARLY_S
@@ -167,7 +173,8 @@ class TurnBudget:
         self._small = 0
         self._took_s = self._longest_s = 0.0
         self._send_early_s = _SEND_EARLY_S
-        self._patience_s = self._overdue_s = _PATIENCE_S
+        left_s = _LONGEST_S - _TURN_S - self.connections * _READING_S
+        self._patience_s = self._overdue_s = min(max(left_s, 0.0), _PATIENCE_S)
         self.is_behind = False
 
     def send(self) -> None:

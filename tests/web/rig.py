@@ -231,6 +231,7 @@ class FakeTurn:
         self.send = send
         self.is_hurried = False
         self.is_behind = False
+        self.connections = 0
         self.is_long_over = False
 
     def is_over(self) -> bool:

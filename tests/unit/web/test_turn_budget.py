@@ -136,6 +136,17 @@ def test_after_20_milliseconds_small_requests_wait_and_replies_leave(clocks: Clo
     assert not turn.is_overdue()
 
 
+@pytest.mark.parametrize(("connections", "handled"), [(2700, 391), (4000, 171), (9000, 91)])
+def test_the_more_connections_may_send_something_the_earlier_small_requests_wait(
+    clocks: Clocks, connections: int, handled: int
+) -> None:
+    turn = budget()
+    turn.connections = connections
+    turn.begin_anew()
+    late = handle(turn, clocks, 500, 0.00005)
+    assert abs(late.index(True) - handled) <= 10
+
+
 def test_small_requests_that_take_long_wait_as_soon_as_the_budget_is_spent(clocks: Clocks) -> None:
     turn = budget()
     for _ in range(2):
