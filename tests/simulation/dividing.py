@@ -93,7 +93,8 @@ class Division:
         until = self._world.now + _HEALS_S
         self._stage.excuses.end(DIVISION, self._world.now)
         for times in (self._stage.oracle.lost_links, self._stage.oracle.lost_contacts):
-            times[:] = [(begin, min(end, until)) for begin, end in times]
+            # What else goes wrong, perhaps later, keeps its times.
+            times[:] = [(begin, until if end == inf else end) for begin, end in times]
 
     def _stop(self, posts: Sequence[Post], then: Callable[[], None]) -> None:
         for post in posts:
