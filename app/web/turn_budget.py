@@ -16,7 +16,7 @@ _FREE = 1 / 8
 _PATIENCE_S = 0.015
 # To read what a connection has sent, and to put it aside, takes about this long. If all send
 # together, a turn is not to take longer than this: the more connections, the less patience.
-_READING_S, _LONGEST_S = 0.000009, 0.045
+_READING_S, _LONGEST_S = 0.000011, 0.045
 # They do not if the average one of this turn takes longer than this, twenty times as long as making
 # one wait. The longest does not count: after a publish to a thousand clients, all connect again.
 _DEAR_S = 0.0002
