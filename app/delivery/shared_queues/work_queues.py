@@ -306,14 +306,13 @@ class WorkQueues(SharedQueues[R]):
     def requeue_refused(
         self, receiver: R, entry: Entry, code: ErrorCode, text: str, *, is_final: bool
     ) -> None:
-        """Requeue a refused entry, which has left the receiver's queue, for the other receivers.
-
-        A final refusal lets it die in its queue: a replay returns it there, for all.
-        """
+        """Requeue a refused entry for other receivers; a final refusal lets it die in its queue."""
         (message,) = self._for_others(receiver, [entry])
-        refusal = WorkRefusal(receiver.key, code, text, is_final)
-        make_work(message, (*refusals_of(message), refusal))
         name = PREFIX + message.channel
+        # A receiver that cannot take anything now says nothing of this message.
+        if is_final or code.family != "communication":
+            its = WorkRefusal(receiver.key, code, text, is_final)
+            make_work(message, (*refusals_of(message), its))
         if borrowed_of(message) is None and not is_final:
             self._disputed[name] = None
         self._requeue(name, receiver.key, [message])

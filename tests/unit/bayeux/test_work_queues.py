@@ -249,6 +249,20 @@ def test_work_waits_while_the_only_receiver_has_failed_and_then_returns_to_it() 
     assert server.balances()
 
 
+def test_a_receiver_whose_session_ended_because_it_was_busy_gets_the_work_again() -> None:
+    server = working()
+    # It wants no further attempt.
+    ann = worker(server, session="ann/1", retries=0)
+    put(server, 1)
+    [job] = fetch(ann).events
+    fetch(ann, no(job, "communication.busy"))
+    assert codes(server) == []
+    assert waiting(server) == [1]
+    again = fetch(worker(server, session="ann/1"))
+    assert (again.data, redelivered(again), codes(server)) == ([1], [1], [])
+    assert server.balances()
+
+
 @pytest.mark.parametrize("code", ["user.update.holdback"])
 def test_a_receiver_that_holds_itself_back_leaves_its_work_to_others(code: str) -> None:
     server = working()
