@@ -36,6 +36,7 @@ class UnhurriedTurn:
         self._has_begun = False
         self.is_hurried = False
         self.is_behind = False
+        self.connections = 0
 
     def is_spent(self) -> bool:
         if not self._has_begun:
