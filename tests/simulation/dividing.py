@@ -37,7 +37,8 @@ _KILLS = (0, 0, 1, 1, 2, 3)
 _MOST_WRITES = 512
 # How often the store fails over when the command decides, how soon, and what is in its script.
 _FAILS_OVER, _BEHIND_S, _DECIDES = 0.3, 0.1, b"Lets a shard enter a generation"
-# How often servers run before a command that has failed is run again, and for how long.
+# How often servers run before a command that has failed is run again, and for how long the first
+# time. What it waits for, such as the end of a replay, may take longer.
 _SERVES_BETWEEN, _SERVES_S = 0.4, 5.0
 _LOOK_S, _PAUSE_S = 0.05, 0.5
 # How long replicas then follow later than usual.
@@ -64,6 +65,7 @@ class Division:
         self._deployment = deployment
         self._left = stage.random.choice(_DIVISIONS)
         self._kills = stage.random.choice(_KILLS)
+        self._serves_s = _SERVES_S
         self._target = 0
         self._rules = deployment.rules
         self._outcome = Outcome.KILLED
@@ -182,7 +184,8 @@ class Division:
         elif random.random() < _SERVES_BETWEEN:
             self._world.coverage.mark("servers ran behind a division that had failed")
             self._deployment.serve()
-            self._world.later(random.random() * _SERVES_S, self.begin)
+            self._world.later(random.random() * self._serves_s, self.begin)
+            self._serves_s += _SERVES_S
         else:
             self._world.later(_PAUSE_S, self._divide)
 
