@@ -162,7 +162,7 @@ class Nag:
     def _begin_anew(self) -> None:
         """Be another client, which has asked for nothing yet."""
         self._lives += 1
-        self._session = Session(self._plan.manners, f"nag/{self._lives}", take=self._take)
+        self._session = Session(self._plan.manners, f"nag{self._lives}/1", take=self._take)
         self._ret = ""
         # When each request was asked that is outstanding, by where its answer would go.
         self._open: dict[str, float] = {}
