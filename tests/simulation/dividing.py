@@ -39,7 +39,7 @@ _MOST_WRITES = 512
 _FAILS_OVER, _BEHIND_S, _DECIDES = 0.3, 0.1, b"Lets a shard enter a generation"
 # How often servers run before a command that has failed is run again, and for how long the first
 # time. What it waits for, such as the end of a replay, may take longer.
-_SERVES_BETWEEN, _SERVES_S = 0.4, 5.0
+_SERVES_BETWEEN, _SERVES_S, _SERVES_AT_MOST_S = 0.4, 4.0, 32.0
 _LOOK_S, _PAUSE_S = 0.05, 0.5
 # How long replicas then follow later than usual.
 _LAGS_S = 60.0
@@ -184,8 +184,8 @@ class Division:
         elif random.random() < _SERVES_BETWEEN:
             self._world.coverage.mark("servers ran behind a division that had failed")
             self._deployment.serve()
-            self._world.later(random.random() * self._serves_s, self.begin)
-            self._serves_s += _SERVES_S
+            self._world.later((1 + random.random()) / 2 * self._serves_s, self.begin)
+            self._serves_s = min(2 * self._serves_s, _SERVES_AT_MOST_S)
         else:
             self._world.later(_PAUSE_S, self._divide)
 

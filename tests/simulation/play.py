@@ -264,6 +264,10 @@ class Play:
         self._over_at = max(self._over_at, world.now)
         if division is not None:
             world.run_until(lambda: division.is_over, _DIVIDED_S)
+            if not division.is_over:
+                # Replays refuse it as long as new ones begin.
+                self.plan.is_over = True
+                world.run_until(lambda: division.is_over, _DIVIDED_S)
             self._over_at = world.now
         if former is not None:
             world.run_until(lambda: former.is_over, _GONE_BACK_S)
