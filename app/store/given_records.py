@@ -96,7 +96,8 @@ def _record(head: bytes, body: bytes = b"") -> bytes:
 
 
 def _head(number: int, message: Message) -> dict[str, Any]:
-    named = {"number": number, "id": message.id, "c": message.channel, "s": message.sender}
+    named: dict[str, Any] = {"v": records.VERSION, "number": number, "id": message.id}
+    named |= {"c": message.channel, "s": message.sender}
     return named | attributes_of(message, Way.HAND_OVER)
 
 
@@ -170,6 +171,8 @@ class Unpacking:
 
 
 def _message(head: dict[str, Any], wire: bytes) -> Message:
+    if head["v"] != records.VERSION:
+        raise RecordUnreadable(f"message {head['id']} has version {head['v']}")
     channel, sender = intern(head["c"]), intern(head["s"])
     message = Message(wire, id=head["id"], channel=channel, sender=sender)
     put_attributes(message, head)

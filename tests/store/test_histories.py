@@ -102,7 +102,7 @@ async def test_a_copy_from_a_history_is_still_initial_after_a_restart(
     await at.answered()
     found = await at.loaded()
     (_, own), (mark, copy) = found["joe/1"].entries[0], found["joe/2"].entries[0]
-    assert (own.is_initial, own.addressed) == (False, ["joe"])
+    assert (own.is_initial, own.addressed) == (False, ("joe",))
     assert (copy.is_initial, copy.addressed) == (True, ())
     assert (copy.id, copy.wire, mark.attempts) == (own.id, own.wire, int(is_handed))
     at.store.settle("joe/2", ids(1), ACKED)

@@ -64,7 +64,10 @@ class ExtReader:
 
     def _check_ack(self, session: Session) -> None:
         """Refuse an ack of a client that believes that its messages wait for it, if they do not."""
-        if session.queue.settling is not SettledBy.BATCH and _ACK in self._installed.owned:
+        # With `oneway`, none waits for an ack, as the client has asked.
+        is_oneway = session.terms is not None and session.terms.oneway
+        is_settled_by_it = session.queue.settling is SettledBy.BATCH
+        if not (is_settled_by_it or is_oneway) and _ACK in self._installed.owned:
             raise Refused(ErrorReply.EXT_INVALID, "user.illegalArgument", _NO_ACKS)
 
     def _read_delivery(

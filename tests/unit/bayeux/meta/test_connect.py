@@ -27,6 +27,13 @@ def test_an_ack_of_a_session_that_did_not_ask_for_acks_is_refused() -> None:
     assert client.connect().is_held
 
 
+def test_an_ack_of_a_session_whose_messages_need_none_is_no_error() -> None:
+    server = server_of()
+    client = server.connected(ext={"ack": True, "delivery": {"oneway": True}})
+    reply = client.connect(ext={"ack": 1}, advice={"timeout": 0}).reply
+    assert reply["successful"], reply
+
+
 # The table of decisions: the first row that fits counts
 
 
