@@ -27,7 +27,7 @@ class Way(Enum):
 
     # To the store and back.
     STORE = "store"
-    # To the next process, with its queues. What is stored is beside it, in the form of the store.
+    # To the next process, with its queues.
     HAND_OVER = "hand-over"
     # In the log of its shard, to all others.
     FRAME = "frame"
@@ -96,20 +96,17 @@ def put_attributes(message: Message, found: Mapping[str, Any]) -> None:
 # Fields
 
 
-def _priority(message: Message) -> int | None:
-    return None if message.priority == ORDINARY_PRIORITY else message.priority
+def _field(name: str, usual: object) -> tuple[Callable[[Message], Any], Callable[..., None]]:
+    """Return how to read a field, which is None if it is as usual, and how to give it."""
 
+    def value(message: Message) -> Any:  # noqa: ANN401 - whatever the field has
+        found = getattr(message, name)
+        return None if found == usual else found
 
-def _put_priority(message: Message, value: int) -> None:
-    message.priority = value
+    def put(message: Message, value: object) -> None:
+        setattr(message, name, value)
 
-
-def _life(message: Message) -> int | None:
-    return message.life_ms
-
-
-def _put_life(message: Message, value: int) -> None:
-    message.limit_life(value, is_forced=False)
+    return value, put
 
 
 def _is_forced(message: Message) -> bool | None:
@@ -117,7 +114,7 @@ def _is_forced(message: Message) -> bool | None:
 
 
 def _put_forced(message: Message, value: bool) -> None:
-    message.limit_life(message.life_ms or 0, is_forced=value)
+    message.expires_ms = message.end_of_life_ms() if value else 0
 
 
 def _end(message: Message) -> int | None:
@@ -129,14 +126,6 @@ def _put_end(message: Message, value: int) -> None:
     message.expires_ms = value
 
 
-def _linger(message: Message) -> float | None:
-    return message.linger_s
-
-
-def _put_linger(message: Message, value: float) -> None:
-    message.linger_s = value
-
-
 def _properties(message: Message) -> Any:  # noqa: ANN401 - whatever the publisher said
     properties = message.properties
     return None if properties is None else part(dict(properties))
@@ -146,52 +135,12 @@ def _put_properties(message: Message, value: Mapping[str, Any]) -> None:
     message.properties = value
 
 
-def _is_direct(message: Message) -> bool | None:
-    return message.is_direct or None
-
-
-def _put_direct(message: Message, value: bool) -> None:
-    message.is_direct = value
-
-
 def _addressed(message: Message) -> list[str] | None:
     return [*message.addressed] if message.addressed else None
 
 
 def _put_addressed(message: Message, value: list[str]) -> None:
     message.addressed = tuple(value)
-
-
-def _generation(message: Message) -> int | None:
-    return message.generation or None
-
-
-def _put_generation(message: Message, value: int) -> None:
-    message.generation = value
-
-
-def _is_durable(message: Message) -> bool | None:
-    return message.is_durable or None
-
-
-def _put_durable(message: Message, value: bool) -> None:
-    message.is_durable = value
-
-
-def _is_initial(message: Message) -> bool | None:
-    return message.is_initial or None
-
-
-def _put_initial(message: Message, value: bool) -> None:
-    message.is_initial = value
-
-
-def _is_late(message: Message) -> bool | None:
-    return message.is_late or None
-
-
-def _put_late(message: Message, value: bool) -> None:
-    message.is_late = value
 
 
 def _keeping(message: Message) -> list[Any] | None:
@@ -299,14 +248,14 @@ def _put_key(message: Message, value: str) -> None:
 
 
 FIELDS: Final = (
-    Attribute("priority", "p", Scope.MESSAGE, _EVERY_WAY, _priority, _put_priority),
-    Attribute("life_ms", "l", Scope.MESSAGE, _EVERY_WAY, _life, _put_life),
+    Attribute("priority", "p", Scope.MESSAGE, _EVERY_WAY, *_field("priority", ORDINARY_PRIORITY)),
+    Attribute("life_ms", "l", Scope.MESSAGE, _EVERY_WAY, *_field("life_ms", None)),
     Attribute("expires_ms", "f", Scope.MESSAGE, _EVERY_WAY, _is_forced, _put_forced),
     # Forced at another time than its lifetime says.
     Attribute("expires_ms", "e", Scope.MESSAGE, _EVERY_WAY, _end, _put_end),
-    Attribute("linger_s", "w", Scope.MESSAGE, _EVERY_WAY, _linger, _put_linger),
+    Attribute("linger_s", "w", Scope.MESSAGE, _EVERY_WAY, *_field("linger_s", None)),
     Attribute("properties", "x", Scope.MESSAGE, _EVERY_WAY, _properties, _put_properties),
-    Attribute("is_direct", "o", Scope.MESSAGE, _EVERY_WAY, _is_direct, _put_direct),
+    Attribute("is_direct", "o", Scope.MESSAGE, _EVERY_WAY, *_field("is_direct", False)),
     Attribute("addressed", "a", Scope.MESSAGE, _EVERY_WAY, _addressed, _put_addressed),
     # Entries of queues say it to the store, because copies of one message differ.
     Attribute(
@@ -314,14 +263,17 @@ FIELDS: Final = (
         "generation",
         Scope.COPY,
         (Way.HAND_OVER, Way.LOAN),
-        _generation,
-        _put_generation,
+        *_field("generation", 0),
     ),
-    Attribute("is_initial", "initial", Scope.COPY, (Way.HAND_OVER,), _is_initial, _put_initial),
-    Attribute("is_late", "late", Scope.HOP, (Way.HAND_OVER,), _is_late, _put_late),
+    Attribute("is_initial", "initial", Scope.COPY, (Way.HAND_OVER,), *_field("is_initial", False)),
+    Attribute("is_late", "late", Scope.HOP, (Way.HAND_OVER,), *_field("is_late", False)),
     # A frame says it of each receiver, and all that is stored is durable.
     Attribute(
-        "is_durable", "durable", Scope.HOP, (Way.HAND_OVER, Way.HISTORY), _is_durable, _put_durable
+        "is_durable",
+        "durable",
+        Scope.HOP,
+        (Way.HAND_OVER, Way.HISTORY),
+        *_field("is_durable", False),
     ),
     Attribute("keeping", "keeping", Scope.HOP, (Way.HAND_OVER,), _keeping, _put_keeping),
 )

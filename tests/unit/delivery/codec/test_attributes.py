@@ -242,3 +242,8 @@ def test_attributes_do_not_disturb_each_other(way: Way, keys: set[str]) -> None:
     for attribute in ATTRIBUTES:
         if attribute.key in keys and way in attribute.ways:
             assert value_after(attribute, found) == plain(attribute.value(message))
+
+
+def test_a_record_that_ends_and_has_no_lifetime_gets_none() -> None:
+    found = unpack_message(ID, b'{"v":1,"c":"/a","f":true}\n{}')
+    assert (found.life_ms, found.expires_ms) == (None, 0)
