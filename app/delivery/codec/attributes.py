@@ -99,14 +99,14 @@ def put_attributes(message: Message, found: Mapping[str, Any]) -> None:
 def _field(name: str, usual: object) -> tuple[Callable[[Message], Any], Callable[..., None]]:
     """Return how to read a field, which is None if it is as usual, and how to give it."""
 
-    def value(message: Message) -> Any:  # noqa: ANN401 - whatever the field has
+    def read(message: Message) -> Any:  # noqa: ANN401 - whatever the field has
         found = getattr(message, name)
         return None if found == usual else found
 
     def put(message: Message, value: object) -> None:
         setattr(message, name, value)
 
-    return value, put
+    return read, put
 
 
 def _is_forced(message: Message) -> bool | None:
