@@ -328,11 +328,6 @@ class Line:
 class World:
     """The shards of a deployment."""
 
-    store_type: type[ReadableStore] = ReadableStore
-    person_type: type[Person] = Person
-    # How often everybody reads each log between two ticks when everything works.
-    reads = 1
-
     def __init__(
         self,
         seed: int,
@@ -352,7 +347,7 @@ class World:
         self.published = self.agreed = self.refused = self.killed = self.accepted = self.waited = 0
         self.stores: dict[int, ReadableStore] = {}
         for number in range(self.random.randint(2, 3)):
-            self.stores[number] = self.store_type(number)
+            self.stores[number] = ReadableStore(number)
         shards = first_map(len(self.stores))
         self.homes = Shards(shards, Homes(rules or {}), lambda name: crc32(name.encode()) % 1000)
         self._stamps = count(1_700_000_000_000_000_000, 1000)
@@ -363,9 +358,7 @@ class World:
             self.shards[number] = Shard(self, number)
         for line in self.lines:
             line.begin()
-        self.people = [
-            self.person_type(self, number, is_named=number % 2 == 0) for number in range(7)
-        ]
+        self.people = [Person(self, number, is_named=number % 2 == 0) for number in range(7)]
         # Publishes without a reply: who must hear them if they are accepted.
         self.waiting: list[tuple[Shard, Asked, int, str, list[Person]]] = []
 
@@ -437,11 +430,12 @@ class World:
             options["topic"] = {"destroyDelay": -1}
         if persistent and self.random.random() < 0.5:
             options["key"] = str(number)
+        # Whatever is not stored may get lost when something fails.
         receivers = [
             person
             for person in self.people
             if any(_matches(pattern, channel) for pattern in person.patterns)
-            and self._must_hear(person, persistent)
+            and (not self.has_faults or (person.is_named and persistent is not False))
         ]
         data = [shard.publisher_name, channel, number]
         asked = shard.publisher.publish(channel, data, ext={"delivery": options})
@@ -455,10 +449,6 @@ class World:
             channel, data, options = shard.keyed
             asked = shard.publisher.publish(channel, data, ext={"delivery": options})
             self.waiting.append((shard, asked, data[-1], channel, []))
-
-    def _must_hear(self, person: Person, persistent: bool | None) -> bool:
-        """Whatever is not stored may get lost when something fails."""
-        return not self.has_faults or (person.is_named and persistent is not False)
 
     def _read(self, shard: Shard) -> None:
         other = self.random.choice([each for each in self.stores if each != shard.number])
@@ -500,9 +490,8 @@ class World:
             for line in self.lines:
                 line.deliver(max(len(line.frames), len(line.asked)))
             for shard in self.shards.values():
-                for other in self.stores:
-                    for _ in range(self.reads if other != shard.number else 0):
-                        shard.read(other, 100)
+                for other in {*self.stores} - {shard.number}:
+                    shard.read(other, 100)
                 shard.tick()
                 shard.turn()
             self._look()

@@ -1,7 +1,6 @@
 """The store of a shard in memory: what it is told is there at once, and the answers come later."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from holdfast.cluster.places import NOWHERE, Opening, Place, text_of
 from holdfast.delivery.messages.marks import BatchMark
@@ -69,20 +68,6 @@ class StoreModel(FakeKeeper):
         assert self.owner is not None
         self.owner.flush()
         frame = self.owner.frame_of([message])
-        self.carry_out(partial(self._keep, frame, message, receivers, done, fields))
-
-    def carry_out(self, call: Callable[[], None]) -> None:
-        """Do at once what a call asks for."""
-        call()
-
-    def _keep(
-        self,
-        frame: Parts | None,
-        message: Message,
-        receivers: Sequence[str],
-        done: Callable[[PersistOutcome], None],
-        fields: RequestFields,
-    ) -> None:
         if frame is not None and not self._is_repeat(message):
             self._append(frame)
         FakeKeeper.keep(self, message, receivers, done, fields)
