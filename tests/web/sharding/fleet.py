@@ -106,9 +106,6 @@ class Visitor:
         self.shard = shard
         self.name = name
         self.heard: list[Any] = []
-        # The events with these data, and what it asks for in handshakes.
-        self.events: list[Json] = []
-        self.wants: Json = {}
         self._ack = 0
         self._person: Person | None = None
         self._url = ""
@@ -128,7 +125,6 @@ class Visitor:
                 await self._person.http.close()
                 self._person = None
             person = Person(url)
-            person.wants = {**self.wants}
             try:
                 reply = await person.handshake(self.name)
                 assert reply["successful"], reply
@@ -136,9 +132,6 @@ class Visitor:
                 await person.http.close()
                 raise
             self._person, self._url, self._ack = person, url, 0
-            if person.ret:
-                # It keeps its reply channel.
-                self.wants["request"] = person.ret
         return self._person
 
     async def ask(self, channel: str, **fields: Any) -> Json:
@@ -148,9 +141,7 @@ class Visitor:
         return next(each for each in replies if "successful" in each)
 
     def _take(self, replies: list[Json]) -> None:
-        events = [each for each in replies if "data" in each and "channel" in each]
-        self.events += events
-        self.heard += [each["data"] for each in events]
+        self.heard += [each["data"] for each in replies if "data" in each and "channel" in each]
 
     async def subscribe(self, channel: str) -> Json:
         return await self.ask("/meta/subscribe", subscription=channel)

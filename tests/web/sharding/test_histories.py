@@ -1,7 +1,5 @@
-"""Histories that one worker keeps are read at any, also while workers are killed."""
+"""Histories that one worker keeps are read at any."""
 
-import asyncio
-import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ import pytest
 from tests.web.forwarding.operators import operator
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json, Person
-from tests.web.sharding.fleet import Visitor, fleet
 from tests.web.sharding.test_crossing import heard, publish
 
 pytestmark = pytest.mark.untraced
@@ -119,34 +116,3 @@ async def test_operators_see_histories_at_any_worker(both: Workers, tmp_path: Pa
     assert [each["data"] for each in every["items"]] == [2, 1, 0]
     assert [each["data"] for each in newest["items"]] == [2, 1]
     assert none == {"items": [], "unanswered": []}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("killed", [0, 1])
-async def test_a_worker_that_is_killed_keeps_its_histories(tmp_path: Path, killed: int) -> None:
-    async with fleet(tmp_path) as fleet_, Visitor(fleet_, 0) as writer:
-        accepted: list[int] = []
-        for round in range(2):
-            writing = asyncio.create_task(_write(writer, 100 * round, accepted))
-            await asyncio.sleep(0.1)
-            await fleet_.end(killed, signal.SIGKILL)
-            await fleet_.start(killed)
-            await writing
-        await _write(writer, 1000, accepted)
-        for shard in (0, 1):
-            async with Visitor(fleet_, shard, ("joe/1", "ann/1")[shard]) as reader:
-                reply = await reader.ask(
-                    "/meta/subscribe", subscription="/kept/*", ext={"replay": -2}
-                )
-                assert reply["successful"], reply
-                await reader.hear({*accepted})
-                assert {*accepted} <= {*reader.heard}, fleet_.log()
-                assert len(reader.heard) == len({*reader.heard})
-        assert len(accepted) > 50
-
-
-async def _write(writer: Visitor, first: int, accepted: list[int]) -> None:
-    for number in range(first, first + 60):
-        if await writer.publish(f"/kept/{number % 5}", number):
-            accepted.append(number)
-        await asyncio.sleep(0.005)

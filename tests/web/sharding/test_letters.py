@@ -1,7 +1,5 @@
 """Messages to subjects reach them at whichever worker they are, once, and their senders hear it."""
 
-import asyncio
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +7,6 @@ import pytest
 
 from tests.web.forwarding.workers import workers
 from tests.web.people import Json, Person
-from tests.web.sharding.fleet import Visitor, fleet
 from tests.web.sharding.test_crossing import heard, subscribed
 
 pytestmark = pytest.mark.untraced
@@ -64,70 +61,3 @@ async def test_subscribers_and_destinations_get_a_publish_to_both(tmp_path: Path
         assert [each["successful"] for each in replies] == [True] * 10
         for person in people:
             assert await heard(person, 10) == [*range(10)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ended", [0, 1])
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-async def test_addressed_messages_survive_the_end_of_a_worker(
-    tmp_path: Path, ended: int, how: signal.Signals
-) -> None:
-    async with (
-        fleet(tmp_path) as both,
-        Visitor(both, 0, "joe/1") as joe,
-        Visitor(both, 1, "ann/1") as ann,
-    ):
-        readers = {"joe": joe, "ann": ann}
-        for reader in readers.values():
-            await reader.listen()
-        accepted: set[int] = set()
-
-        async def write(writer: Visitor, to: str, first: int) -> None:
-            for number in range(first, first + 40):
-                options = {"destinations": [to], "subscribable": False, "key": str(number)}
-                while not await writer.publish("/news", number, **options):  # noqa: ASYNC110
-                    await asyncio.sleep(0.1)
-                accepted.add(number)
-
-        writing = [
-            asyncio.create_task(write(ann, "joe", 0)),
-            asyncio.create_task(write(joe, "ann", 100)),
-        ]
-        await asyncio.sleep(0.15)
-        await both.end(ended, how)
-        await both.start(ended)
-        # However slow the machine is.
-        await asyncio.wait(writing, timeout=60.0)
-        assert len(accepted) == 80, both.log()
-        await joe.hear({*range(40)})
-        await ann.hear({*range(100, 140)})
-        assert ({*joe.heard}, {*ann.heard}) == ({*range(40)}, {*range(100, 140)})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("killed", [0, 1])
-async def test_sessions_that_messages_create_survive_the_kill_of_a_worker(
-    tmp_path: Path, killed: int
-) -> None:
-    async with fleet(tmp_path) as both, Visitor(both, 0, "joe/1") as joe:
-        await joe.listen()
-
-        async def write() -> None:
-            for number in range(20):
-                for name in NAMES[3:6]:
-                    to = {"name": f"{name}/1", "forceQueuing": True}
-                    key = f"{name} {number}"
-                    options = {"destinations": [to], "subscribable": False, "key": key}
-                    while not await joe.publish("/news", number, **options):  # noqa: ASYNC110
-                        await asyncio.sleep(0.1)
-
-        writing = asyncio.create_task(write())
-        await asyncio.sleep(0.15)
-        await both.end(killed, signal.SIGKILL)
-        await both.start(killed)
-        await asyncio.wait([writing], timeout=60.0)
-        assert writing.done(), both.log()
-        for name in NAMES[3:6]:
-            async with Visitor(both, 1 - killed, f"{name}/1") as reader:
-                await reader.hear({*range(20)})
-                assert sorted(reader.heard) == [*range(20)]

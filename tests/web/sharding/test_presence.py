@@ -1,14 +1,10 @@
-"""Clients of all workers see each other on channels, also when workers are killed."""
+"""Clients of all workers see each other on channels."""
 
-import signal
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.web.forwarding.workers import workers
 from tests.web.people import Json, Person, until
-from tests.web.sharding.fleet import Visitor, fleet
 
 LOBBY = "/chat/room/lobby"
 
@@ -50,25 +46,3 @@ async def test_people_of_the_chat_meet_at_any_worker(tmp_path: Path) -> None:
             return any(each["text"] == "psst" for each in found)
 
         await until(hears)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("killed", [0, 1])
-async def test_a_worker_that_is_killed_hears_again_who_is_there(
-    tmp_path: Path, killed: int
-) -> None:
-    async with (
-        fleet(tmp_path) as fleet_,
-        Visitor(fleet_, 0, "joe/1") as one,
-        Visitor(fleet_, 1, "ann/1") as other,
-    ):
-        for each in (one, other):
-            assert (await each.subscribe(LOBBY))["successful"]
-        await fleet_.end(killed, signal.SIGKILL)
-        await fleet_.start(killed)
-        for each in (one, other):
-
-            async def sees_both(visitor: Any = each) -> bool:
-                return await members(await visitor.person()) == {"joe", "ann"}
-
-            await until(sees_both)

@@ -1,17 +1,13 @@
-"""Requests are answered by clients of any worker, once, whichever worker is killed."""
+"""Requests are answered by clients of any worker, once."""
 
 import asyncio
-import signal
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json, Person
-from tests.web.sharding.fleet import Visitor, fleet
 
 POWER = "/data/power"
 
@@ -98,62 +94,6 @@ async def test_work_is_answered_at_any_worker(tmp_path: Path, door: int) -> None
             assert reply["successful"], reply
         for asker in askers:
             assert [each["data"] for each in await events(asker)] == ["!"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("killed", [0, 1])
-async def test_each_request_has_one_outcome_though_a_worker_is_killed(
-    tmp_path: Path, killed: int
-) -> None:
-    async with (
-        fleet(tmp_path) as both,
-        Visitor(both, 0, "joe/1") as asker,
-        Visitor(both, 1, "ann/1") as other,
-    ):
-        asker.wants = {"request": True}
-        await asker.person()
-        assert (await other.subscribe(POWER))["successful"]
-        asked: set[str] = set()
-        is_over = asyncio.Event()
-
-        async def ask_on() -> None:
-            for number in range(400):
-                if len(asked) == 40:
-                    return
-                with suppress(aiohttp.ClientError, AssertionError, ConnectionError):
-                    person = await asker.person()
-                    reply_to = f"{person.ret}/{4_000_000 + number}"
-                    ext = {"replyTo": reply_to, "timeout": 15_000}
-                    if (await asker.ask(POWER, data=number, ext=ext))["successful"]:
-                        asked.add(reply_to)
-                await asyncio.sleep(0.02)
-
-        async def answer_on() -> None:
-            done = 0
-            while not is_over.is_set():
-                await other.listen()
-                for event in other.events[done:]:
-                    await other.publish(event["ext"]["replyTo"], event["data"])
-                done = len(other.events)
-
-        answering = asyncio.create_task(answer_on())
-        asking = asyncio.create_task(ask_on())
-        await asyncio.sleep(0.4)
-        await both.end(killed, signal.SIGKILL)
-        await both.start(killed)
-        await asking
-        async with asyncio.timeout(40):
-            while not asked <= {each["channel"] for each in asker.events}:
-                await asker.listen()
-        is_over.set()
-        await answering
-        assert len(asked) == 40, both.log()
-        # After a kill, a message may come again, with the same id.
-        outcomes = {(each["channel"], each["ext"]["delivery"]["id"]) for each in asker.events}
-        channels = [channel for channel, _ in outcomes]
-        assert len({*channels}) == len(channels), both.log()
-        answered = {each["channel"] for each in asker.events if "error" not in each}
-        assert len(answered) > len(asked) / 2
 
 
 async def test_a_remote_call_is_answered_by_a_client_of_another_worker(tmp_path: Path) -> None:

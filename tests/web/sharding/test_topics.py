@@ -1,7 +1,6 @@
-"""One worker decides about a topic, for the clients of all, also when workers are killed."""
+"""One worker decides about a topic, for the clients of all."""
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from tests.web.forwarding.operators import operator
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json, Person, until
-from tests.web.sharding.fleet import Visitor, fleet
 from tests.web.sharding.test_crossing import publish
 from tests.web.sharding.test_presence import events
 
@@ -138,32 +136,6 @@ async def test_operators_see_and_erase_topics_at_any_worker(both: Workers, tmp_p
         assert (await heard(person, names[0]))[-1] is None
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("killed", [0, 1])
-async def test_a_topic_stays_while_the_worker_of_its_subscriber_is_killed(
-    tmp_path: Path, killed: int
-) -> None:
-    async with (
-        fleet(tmp_path) as fleet_,
-        Visitor(fleet_, 0, "joe/1") as one,
-        Visitor(fleet_, 1, "ann/1") as other,
-    ):
-        topics = {"/topics/a": one, "/topics/b": other}
-        for name, each in topics.items():
-            assert (await each.subscribe(name))["successful"]
-            topic = {"destroyDelay": 400, "history": {"maxEntries": 0}}
-            assert await each.publish(name, name, topic=topic)
-            await each.hear({name})
-        await fleet_.end(killed, signal.SIGKILL)
-        await asyncio.sleep(1)
-        await fleet_.start(killed)
-        await asyncio.sleep(1)
-        for each in topics.values():
-            person = await each.person()
-            for name in topics:
-                assert (await asked(person, state=name))["destroyDelay"] == 400, fleet_.log()
-
-
 MADE = {"destroyDelay": -1, "history": {"maxEntries": 5}}
 
 
@@ -199,53 +171,3 @@ async def test_a_publish_at_any_worker_makes_a_topic_for_all(
         assert reply["error"] == f"403:user.publish.readonly,{channel}:topic_readonly"
     assert await asked(maker, erase=channel) == {"erased": [channel], "next": None}
     assert await heard(other, channel) == [None]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("killed", [0, 1])
-async def test_a_topic_without_a_rule_stays_when_a_worker_is_killed(
-    tmp_path: Path, killed: int
-) -> None:
-    async with (
-        fleet(tmp_path) as fleet_,
-        Visitor(fleet_, 0, "joe/1") as one,
-        Visitor(fleet_, 1, "ann/1") as other,
-    ):
-        # Some have their home at either worker.
-        names = [f"/made{number}" for number in range(6)]
-        for name in names:
-            assert await one.publish(name, 1, topic=MADE, persistent=True)
-        await fleet_.end(killed, signal.SIGKILL)
-        await fleet_.start(killed)
-        for name in names:
-            for number, each in enumerate((one, other), 2):
-                await until(lambda: each.publish(name, number, persistent=True))  # noqa: B023
-        for each in (one, other):
-            person = await each.person()
-            for name in names:
-                assert await kept(person, name) == [1, 2, 3], fleet_.log()
-
-
-@pytest.mark.slow
-async def test_a_worker_that_was_frozen_knows_the_topics_that_were_made_meanwhile(
-    tmp_path: Path,
-) -> None:
-    async with (
-        fleet(tmp_path, 3) as fleet_,
-        Visitor(fleet_, 0, "joe/1") as one,
-        Visitor(fleet_, 2, "ann/1") as other,
-    ):
-        await other.person()
-        fleet_.send(2, signal.SIGSTOP)
-        names = [f"/made{number}" for number in range(6)]
-        # Not those that have their home there.
-        made = [name for name in names if await one.publish(name, 1, topic=MADE, persistent=True)]
-        assert made
-        # They are handled in the first turn of the worker.
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(other.publish(name, 2, persistent=True)) for name in made]
-            await asyncio.sleep(0.2)
-            fleet_.send(2, signal.SIGCONT)
-        assert all(task.result() for task in tasks)
-        for name in made:
-            assert await kept(await one.person(), name) == [1, 2], fleet_.log()
