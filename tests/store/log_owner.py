@@ -33,8 +33,6 @@ class Owner:
         self.opening, self.end = ("", 0), NOWHERE
         self.begun: list[LogState] = []
         self.events: list[str] = []
-        # How many frames of stored messages were answered.
-        self.answered = 0
         # Called when a new opening begins.
         self.on_begin: Callable[[], None] = lambda: None
 
@@ -67,9 +65,6 @@ class Owner:
             return None
         parts = parts_of([Addressed(entry) for entry in entries])
         return Parts(len(entries), parts, needed_by=frozenset({1}))
-
-    def on_answered(self) -> None:
-        self.answered += 1
 
     def on_appended(self, n: int, frame: Parts, has_facts: bool) -> None:
         self.appended.append((n, frame.entries, has_facts))

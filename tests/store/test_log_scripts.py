@@ -258,6 +258,18 @@ def test_a_call_with_another_place_and_its_repeat_do_not_seem_to_have_been_done(
         assert room.hash(KEYS.meta) == before
 
 
+def test_nor_does_a_call_that_the_store_has_refused_before_it(room: Room) -> None:
+    room.call(log_scripts.take(KEYS, [Step(3, "", "there")], []))
+    elsewhere = log_scripts.take(KEYS, [Step(3, "elsewhere", "new")], [])
+    before = room.hash(KEYS.meta)
+    # The second one was refused.
+    numbers = f"{NONCE}-{2:012d} {NONCE}-{3:012d} 1 1"
+    take = room.redis.register_script(elsewhere.script.source)
+    _, *reply = take(keys=elsewhere.keys, args=[numbers, *elsewhere.args])
+    assert reply == [b"PLACE", b"3", b"there"]
+    assert room.hash(KEYS.meta) == {**before, "skipped": ""}
+
+
 def test_frames_are_removed_and_linked_and_openings_without_frames_are_listed_no_more(
     room: Room,
 ) -> None:

@@ -1,10 +1,12 @@
 """The log of a shard, as the process writes it that has the shard."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
 
+from holdfast.cluster.frames import write
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.storing import PersistOutcome
@@ -13,6 +15,7 @@ from holdfast.store import turn_writer
 from holdfast.store.log_scripts import Step
 from holdfast.store.log_state import StoredFrame, TakenLog
 from holdfast.store.reconciliation import Knowledge
+from holdfast.store.reply_errors import ScriptFailed
 from holdfast.store.shard_log import Taken, Taking
 from tests.store.log_owner import ShardProcess, crossing, passing, shard_process
 from tests.store.servers import ValkeyServer
@@ -201,6 +204,24 @@ async def test_a_full_store_takes_facts_and_places_but_no_messages(valkey: Valke
         assert shard.taken == [Taken(Taking.REFUSED), Taken(Taking.DONE)]
         assert shard.facts_told() == [{"durable /a": "1"}]
         assert shard.owner.appended == [(4, 1, True)]
+
+
+async def test_what_the_store_has_skipped_is_not_appended_behind_what_came_later(
+    shard: ShardProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes: list[bool] = []
+
+    def skip(*call: Any, **_: Any) -> None:
+        done = call[-1]
+        monkeypatch.undo()
+        asyncio.get_running_loop().call_soon(done, ScriptFailed("REFUSED", "REFUSED before"))
+
+    monkeypatch.setattr(shard.at.link, "script", skip)
+    shard.log.append(1, {"all": write([passing(1)])}, outcomes.append)
+    shard.publish(2)
+    await shard.at.answered()
+    assert outcomes == [False]
+    assert shard.frames() == [[2]]
 
 
 async def test_what_the_store_has_of_logs_can_be_read_at_an_opening(
