@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.holds import Reason, Until, hold_body, hold_text
-from holdfast.cli.options import Key, ToServer, path_of
+from holdfast.cli.asking import Show, asks
+from holdfast.cli.holds import Reason, Until, hold_text
+from holdfast.cli.options import Key, ToServer, place_of
 from holdfast.cli.output import FOR, Json, print_facts, print_json, print_table, since, when
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Remote, Server
@@ -56,7 +57,7 @@ def show(
 ) -> None:
     """Show delivery to a session, or all held sessions and channels."""
     if key is not None:
-        _report(server, server.get(path_of(key)))
+        _report(server, server.get(f"/sessions/{place_of(key)}"))
         return
 
     async def conversation(remote: Remote) -> tuple[list[Json], list[Json]]:
@@ -83,30 +84,20 @@ def _report(server: Server, session: Json, change: str = "") -> None:
         print_facts({**facts, "hold": hold_text(session["hold"]), "next attempt": again})
 
 
-@program.command("hold")
-def hold(
-    *,
-    key: Key,
-    reason: Reason = "",
-    until: Until = None,
-    server: ToServer,
-) -> None:
+def _is(change: str) -> Show:
+    return lambda server, session, _: _report(server, session, change)
+
+
+@asks(program, "hold", "PUT /sessions/{key}/hold", _is("held back"))
+def hold(*, key: Key, reason: Reason = "", until: Until = None) -> None:
     """Hold back delivery to a session.
 
     Its messages wait, and none is lost, until the given time or until you resume delivery.
 
     Example: holdfast dispatcher hold joe/1 --reason 'disk full' --until 30m
     """
-    path, body = f"{path_of(key)}/hold", hold_body(reason, until)
-    _report(server, server.talk(lambda remote: remote.ask("PUT", path, body)), "held back")
 
 
-@program.command("resume")
-def resume(
-    *,
-    key: Key,
-    server: ToServer,
-) -> None:
+@asks(program, "resume", "DELETE /sessions/{key}/hold", _is("active"))
+def resume(*, key: Key) -> None:
     """Resume delivery to a session."""
-    path = f"{path_of(key)}/hold"
-    _report(server, server.talk(lambda remote: remote.ask("DELETE", path)), "active")

@@ -1,4 +1,4 @@
-"""Options and texts of the commands that hold back sessions and channels."""
+"""Options and the text of the commands that hold back sessions and channels."""
 
 from typing import Annotated
 
@@ -8,17 +8,18 @@ from holdfast.cli.moments import moment
 from holdfast.cli.output import Json, when
 
 Reason = Annotated[str, typer.Option("--reason", help="The reason, shown with the hold.")]
-Until = Annotated[
-    str | None,
-    typer.Option(
-        "--until", metavar="TIME", help="When the hold ends: in 30m, or at 2026-11-20T08:00."
-    ),
-]
 
 
-def hold_body(reason: str, until: str | None) -> Json:
-    """Return what a request to hold something back says."""
-    return {"reason": reason, "until": moment(until, ago=False)}
+def _until(
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="When the hold ends: in 30m, or at 2026-11-20T08:00."),
+    ] = None,
+) -> int | None:
+    return moment(until, ago=False)
+
+
+Until = Annotated[int | None, _until]
 
 
 def hold_text(hold: Json | None) -> str:

@@ -87,6 +87,8 @@ First = Annotated[ListRange, _first]
 SHARD = "shard"
 # The data of messages.
 DATA: Column = ("DATA", lambda each: "(too long)" if each["is_cut"] else brief(each["data"]))
+# Of the entries of a queue.
+ENTRIES = ("id", "channel", "state", "attempts", "bytes", DATA)
 
 
 def print_first(

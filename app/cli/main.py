@@ -13,7 +13,9 @@ from holdfast.web.admin.listed import LISTED
 if TYPE_CHECKING:
     from typer._click import HelpFormatter
 
-_LISTED = {each.name: each for each in LISTED}
+_LISTED = {each.name: each.help for each in LISTED}
+# These are in `rows.py`; all others have a module each.
+_ROWS = ("audit", "channel", "topic", "subject", "work", *_LISTED)
 # The module and help text of each command, in groups. A module is imported when its command is
 # used, so that help need not wait for the server's modules, nor scripts for those that draw tables.
 GROUPS = {
@@ -43,7 +45,7 @@ GROUPS = {
         "topic": "List, show and erase topics.",
         "subject": "List and clear messages that wait for subjects.",
         "work": "List and clear work queues; show their receivers.",
-        **{name: each.help for name, each in _LISTED.items()},
+        **_LISTED,
         "message": "Show where a message is, and every step that the journal has of it.",
         "dead": "List, replay and remove dead letters.",
     },
@@ -62,16 +64,12 @@ COMMANDS = {name: text for commands in GROUPS.values() for name, text in command
 @cache
 def load(name: str) -> TyperCommand | TyperGroup:
     """Import the command, once."""
-    if name in _LISTED:
-        from holdfast.cli.listed import program_of
+    # Help needs no TLS.
+    from holdfast.cli.certificates import certificates_read_late
 
-        program = program_of(_LISTED[name])
-    else:
-        # Help needs no TLS.
-        from holdfast.cli.certificates import certificates_read_late
-
-        with certificates_read_late():
-            program = import_module(f"holdfast.cli.{name}").program
+    with certificates_read_late():
+        module = import_module(f"holdfast.cli.{'rows' if name in _ROWS else name}")
+    program = module.PROGRAMS[name] if name in _ROWS else module.program
     found = typer.main.get_command(program)
     if isinstance(found, TyperGroup):
         found.help = COMMANDS[name]

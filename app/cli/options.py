@@ -63,12 +63,12 @@ AtAddress = Annotated[Server, _address]
 ToServer = Annotated[Server, _server]
 
 
-def path_of(key: str) -> str:
-    """Return the path of this session."""
+def place_of(key: str) -> str:
+    """Return the subject and the number of a session as a path has them."""
     subject, _, number = key.removeprefix("client/").rpartition("/")
     if not subject or not number.removeprefix("-").isdecimal():
         raise typer.BadParameter(f"{key!r} is not a session: write a name such as joe/1")
-    return f"/sessions/{quote(subject, safe='')}/{number}"
+    return f"{quote(subject, safe='')}/{number}"
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.holds import hold_text
-from holdfast.cli.lists import DATA, Range, print_list
+from holdfast.cli.lists import ENTRIES, Range, print_list
 from holdfast.cli.model_options import options_of
 from holdfast.cli.moments import now_ms
 from holdfast.cli.options import (
@@ -15,7 +15,7 @@ from holdfast.cli.options import (
     ToServer,
     Yes,
     confirm,
-    path_of,
+    place_of,
 )
 from holdfast.cli.output import (
     Column,
@@ -44,7 +44,6 @@ _TIMES = ("created", "last_seen", "expires", "next_attempt")
 _ACTIVE: Column = ("ACTIVE", lambda session: "yes" if session["active"] else "held")
 _SEEN = age("last_seen", "SEEN")
 _SESSIONS = ("key", "state", _ACTIVE, "waiting", "in_flight", "bytes", "transport", _SEEN)
-ENTRIES = ("id", "channel", "state", "attempts", "bytes", DATA)
 
 SessionConditions = Annotated[
     Conditions,
@@ -79,7 +78,7 @@ def show_session(
     server: ToServer,
 ) -> None:
     """Show one session and the head of its queue."""
-    path = path_of(key)
+    path = f"/sessions/{place_of(key)}"
 
     async def conversation(remote: Remote) -> Json:
         found = await remote.get(path)
@@ -123,7 +122,7 @@ def end(
     if [key is not None, bool(meant), everything].count(True) != 1:
         raise typer.BadParameter("give a session, conditions, or --all")
     if key is not None:
-        _end_one(server, path_of(key), dry_run=dry_run, yes=yes)
+        _end_one(server, f"/sessions/{place_of(key)}", dry_run=dry_run, yes=yes)
         return
     # Later sessions are not included in the number that was confirmed.
     filter = {**meant, "begun_before": now_ms() + 1}

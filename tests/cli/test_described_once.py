@@ -1,6 +1,10 @@
 """REST, the command line and the pipeline take the same filters and options, field by field."""
 
-from typing import Any
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel
@@ -10,6 +14,7 @@ from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.replays.parameters import ReplayOptions
 from holdfast.web.admin.resources import ROUTES
 from holdfast.web.admin.session_filter import SessionFilter
+from tests.serving import ROOT
 
 PAGE = {"cursor", "limit", "sort"}
 
@@ -75,3 +80,41 @@ def test_bodies_of_routes_use_the_same_models(path: str, name: str, kind: type[B
     assert issubclass(route.body or BaseModel, BaseModel)
     body: Any = route.body
     assert body.model_fields[name].annotation is kind
+
+
+def rows() -> Iterator[tuple[str, set[str], set[str]]]:
+    """The route of each command without a body, its parameters there, and its plain columns."""
+    for name in ("rows", "dispatcher"):
+        tree = ast.parse((ROOT / "app/cli" / f"{name}.py").read_text())
+        for described in tree.body:
+            if isinstance(described, ast.FunctionDef) and described.decorator_list:
+                (row,) = described.decorator_list
+                assert isinstance(row, ast.Call)
+                match ast.unparse(row.func), row.args:
+                    case (("lists" | "lists_first"), [_, _, path, columns]):
+                        route = f"GET {ast.literal_eval(path)}"
+                        shown = {*re.findall(r"'(\w+)'", ast.unparse(columns))}
+                    case "asks", [_, _, path, _]:
+                        route, shown = ast.literal_eval(path), set()
+                    case "_clears", [_, path, _]:
+                        route, shown = f"DELETE {ast.literal_eval(path)}", set()
+                    case _:
+                        continue
+                taken = {each.arg for each in described.args.kwonlyargs} - {"yes"}
+                yield route.replace("{key}", "{subject}/{number}"), taken, shown
+
+
+@pytest.mark.parametrize(("route", "taken", "shown"), [*rows()], ids=str)
+def test_a_command_without_a_body_asks_what_a_route_takes_and_shows_what_it_answers(
+    route: str, taken: set[str], shown: set[str]
+) -> None:
+    (asked,) = [each for each in ROUTES if f"{each.method} {each.path}" == route]
+    body: Any = asked.body or asked.params
+    assert taken - {"key"} <= asked.params.model_fields.keys() | body.model_fields.keys()
+    if shown:
+        (item,) = get_args(asked.answer)
+        assert shown <= {each.name for each in fields(item)} | {"OLDEST"}
+
+
+def test_most_commands_that_ask_or_change_one_thing_have_no_body() -> None:
+    assert len([*rows()]) >= 15
