@@ -14,7 +14,7 @@ from holdfast.cli.clients import AsClient, ClientLogin, refusal
 from holdfast.cli.failures import Exit
 from holdfast.cli.measured import LatencyCounts, SubscriberCounts
 from holdfast.cli.output import Json, complain, print_facts, progress
-from holdfast.cli.program import InSections, Program
+from holdfast.cli.program import Program
 from holdfast.cli.remote import metric
 from holdfast.client import Client, ClientError, ReplyError
 from holdfast.client.transport_choice import LONG_POLLING, WEBSOCKET
@@ -41,7 +41,7 @@ class Transport(Enum):
     LONG_POLLING = LONG_POLLING
 
 
-@program.command(cls=InSections)
+@program.command()
 def bench(
     *,
     clients: Annotated[int, typer.Option(min=1, help="Subscribers.")] = 10,

@@ -140,7 +140,7 @@ def journal(
     lake: Annotated[Path | None, _LAKE_DIR] = None,
     namespace: Annotated[str, _NAMESPACE] = "holdfast",
 ) -> JournalPlace:
-    """Return the location of the journal and the tables."""
+    # Return the location of the journal and the tables.
     if redis is not None:
         from holdfast.store.url import StoreUrl
 

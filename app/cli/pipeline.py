@@ -232,7 +232,7 @@ def _scope(
     channel: Annotated[str | None, _CHANNEL] = None,
     receiver: Annotated[str | None, _RECEIVER] = None,
 ) -> Scope:
-    """Return the conditions on what a report is about."""
+    # Return the conditions on what a report is about.
     name = None if receiver is None else receiver.removeprefix("client/")
     return Scope(moment(since, ago=True), moment(until, ago=True), channel, name)
 

@@ -21,24 +21,22 @@ _ARGUMENTS, _OPTIONS = "Arguments", "Options"
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
-class _InTwoSections(TyperCommand):
-    """Shows its arguments, and its options below them."""
+class _InSections(TyperCommand):
+    """Shows its arguments, its options below them, and those that have a panel under its heading."""
 
     def format_options(self, context: typer.Context, formatter: "HelpFormatter") -> None:  # type: ignore[override]
         sections: dict[str, list[tuple[str, str]]] = {_ARGUMENTS: [], _OPTIONS: []}
         for option in self.get_params(context):
             if row := help_record(option, context):
-                sections.setdefault(self._heading(option), []).append(row)
+                usual = _ARGUMENTS if isinstance(option, TyperArgument) else _OPTIONS
+                sections.setdefault(option.rich_help_panel or usual, []).append(row)
         for heading, rows in sections.items():
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
 
-    def _heading(self, option: object) -> str:
-        return _ARGUMENTS if isinstance(option, TyperArgument) else _OPTIONS
 
-
-class WithWait(_InTwoSections):
+class WithWait(_InSections):
     """Lets `--wait` stand alone, too: a span of time behind it is its value, anything else not."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
@@ -48,15 +46,7 @@ class WithWait(_InTwoSections):
         return super().parse_args(ctx, args)
 
 
-class InSections(_InTwoSections):
-    """Shows its options under the headings of their panels."""
-
-    def _heading(self, option: object) -> str:
-        panel = option.rich_help_panel if isinstance(option, TyperOption) else None
-        return panel or super()._heading(option)
-
-
-class WithManyOptions(InSections):
+class WithManyOptions(_InSections):
     """Has options alone, none of which must be given, and reads only the given ones.
 
     typer makes a converter for each option that it reads: for all settings of a server, that takes
@@ -121,7 +111,7 @@ class Program(typer.Typer):
         name: str | None = None,
         **more: Any,  # noqa: ANN401 - as typer takes it
     ) -> Callable[[Command], Command]:
-        register = super().command(name, **{"cls": _InTwoSections, **more})
+        register = super().command(name, **{"cls": _InSections, **more})
 
         def add(command: Command) -> Command:
             register(_gathered(command))

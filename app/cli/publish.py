@@ -14,7 +14,7 @@ from holdfast.cli.clients import AsClient, Session, refusal
 from holdfast.cli.content import Content, Contents, filled, is_broken, parsed
 from holdfast.cli.failures import Exit
 from holdfast.cli.output import complain, is_terminal, note, print_json, progress, speed
-from holdfast.cli.program import InSections, Program
+from holdfast.cli.program import Program
 from holdfast.cli.qos import Options, PublishOptions
 from holdfast.client import Client, ConnectionLost, PublishReply, ReplyError
 
@@ -30,7 +30,7 @@ _LONGEST_SHOWN = 60
 _GRACE_S = 5.0
 
 
-@program.command(cls=InSections)
+@program.command()
 def publish(
     *,
     channel: Annotated[

@@ -10,7 +10,7 @@ from holdfast.cli.clients import AsClient
 from holdfast.cli.content import Data
 from holdfast.cli.failures import Exit
 from holdfast.cli.output import print_json
-from holdfast.cli.program import InSections, Program
+from holdfast.cli.program import Program
 from holdfast.cli.qos import Destinations
 from holdfast.client import Client, Message
 
@@ -25,7 +25,7 @@ class Mode(Enum):
     ALL = "all"
 
 
-@program.command(cls=InSections)
+@program.command()
 def request(
     *,
     channel: Annotated[

@@ -13,7 +13,7 @@ import typer
 from holdfast.cli.clients import AsClient, Count, Session
 from holdfast.cli.content import filled, parsed
 from holdfast.cli.output import note
-from holdfast.cli.program import InSections, Program
+from holdfast.cli.program import Program
 from holdfast.cli.received import print_received
 from holdfast.client import Message, Refuse
 from holdfast.client.wire import part_of
@@ -27,7 +27,7 @@ _FAILED = "user.update.error"
 _MOST_TEXT = 500
 
 
-@program.command(cls=InSections)
+@program.command()
 def respond(
     *,
     channel: Annotated[

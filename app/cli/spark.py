@@ -63,7 +63,7 @@ def engine(
     remote: Annotated[str | None, _REMOTE] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
 ) -> SparkOptions:
-    """Check the options of Spark."""
+    # Check the options of Spark.
     return _spark_options(master, remote, conf)
 
 
@@ -125,7 +125,7 @@ def answerer(
     conf: Annotated[list[str] | None, _CONF] = None,
     memory: Annotated[str | None, _MEMORY] = None,
 ) -> AnswerOptions:
-    """Check the options of questions."""
+    # Check the options of questions.
     options = _spark_options(master, remote, conf)
     if engine is AnswerEngine.DUCKDB and options.are_given:
         raise typer.BadParameter("--master, --remote and --conf are Spark's: add --engine spark")
@@ -194,7 +194,7 @@ def worker(
     remote: Annotated[str | None, _REMOTE] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
 ) -> WorkerOptions:
-    """Check the options of work that makes tables."""
+    # Check the options of work that makes tables.
     options = _spark_options(master, remote, conf)
     if engine is Worker.LOCAL and options.are_given:
         raise typer.BadParameter(

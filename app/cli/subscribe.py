@@ -11,7 +11,7 @@ import typer
 from holdfast.cli.clients import AsClient, Count, Session
 from holdfast.cli.failures import Exit
 from holdfast.cli.output import complain, note, speed, telling
-from holdfast.cli.program import InSections, Program
+from holdfast.cli.program import Program
 from holdfast.cli.qos import SubscribeOptions
 from holdfast.cli.received import print_received
 from holdfast.client import Client, Message, Refuse, ReplyError, Subscription
@@ -58,7 +58,7 @@ def _refusal(
     return Refuse(fail_with, fail_message)
 
 
-@program.command(cls=InSections)
+@program.command()
 def subscribe(
     *,
     channels: Annotated[
