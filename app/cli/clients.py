@@ -226,7 +226,6 @@ def _login(
     url: Annotated[
         str,
         typer.Option(
-            "--url",
             metavar="URL",
             # The administration may be elsewhere.
             envvar=["HOLDFAST_CLIENT_URL", "HOLDFAST_URL"],
@@ -257,7 +256,6 @@ AsClient = Annotated[ClientLogin, _login]
 Session = Annotated[
     str | None,
     typer.Option(
-        "--session",
         metavar="NAME",
         help="Name of the session: joe/1 outlives the command, joe does not.",
     ),

@@ -7,7 +7,7 @@ import typer
 from holdfast.cli.moments import moment
 from holdfast.cli.output import Json, when
 
-Reason = Annotated[str, typer.Option("--reason", help="The reason, shown with the hold.")]
+Reason = Annotated[str, typer.Option(help="The reason, shown with the hold.")]
 
 
 def _until(

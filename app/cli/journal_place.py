@@ -109,10 +109,8 @@ def _answers(place: Path) -> bool:
     return True
 
 
-_DATA = typer.Option("--data", metavar="DIR", help="The server's data directory.")
-_REDIS = typer.Option(
-    "--redis", metavar="URL", help="URL of the store, if it is not the embedded one."
-)
+_DATA = typer.Option(metavar="DIR", help="The server's data directory.")
+_REDIS = typer.Option(metavar="URL", help="URL of the store, if it is not the embedded one.")
 
 
 def lake_place(given: str) -> Path:
@@ -126,12 +124,11 @@ def lake_place(given: str) -> Path:
 
 
 _LAKE_DIR = typer.Option(
-    "--lake",
     metavar="DIR",
     parser=lake_place,
     help="Folder of the tables, or s3://BUCKET/PREFIX; default: DATA/lake.",
 )
-_NAMESPACE = typer.Option("--namespace", metavar="NAME", help="The server's namespace.")
+_NAMESPACE = typer.Option(metavar="NAME", help="The server's namespace.")
 
 
 def journal(

@@ -18,13 +18,11 @@ Groups = Annotated[
 PasswordsPath = Annotated[
     Path,
     typer.Option(
-        "--file",
         envvar="HOLDFAST_LOGIN_PASSWORDS",
         help="File of users and passwords, the server's login_passwords.",
     ),
 ]
 _RIGHTS = typer.Option(
-    "--file",
     metavar="FILE",
     envvar="HOLDFAST_RIGHTS",
     help="File that says who may do what, the server's rights.",

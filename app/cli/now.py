@@ -32,9 +32,7 @@ def now(
         int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number in each list.")
     ] = 10,
     sort: Field = None,
-    columns: Annotated[
-        bool, typer.Option("--columns", help="Only say what each column means.")
-    ] = False,
+    columns: Annotated[bool, typer.Option(help="Only say what each column means.")] = False,
     server: ToServer,
 ) -> None:
     """Show what is stuck now, since when, and for whom.

@@ -18,14 +18,12 @@ OfData = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of items.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count; change nothing.")]
+DryRun = Annotated[bool, typer.Option(help="Only count; change nothing.")]
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel, such as /orders/7.")]
-Prefix = Annotated[str, typer.Option("--prefix", help="Beginning of the channel's name.")]
+Prefix = Annotated[str, typer.Option(help="Beginning of the channel's name.")]
 Condition = Annotated[
     str | None,
-    typer.Option(
-        "--filter", metavar="CONDITION", help="Only messages that pass, such as 'data.price > 100'."
-    ),
+    typer.Option(metavar="CONDITION", help="Only messages that pass, such as 'data.price > 100'."),
 ]
 Key = Annotated[
     str, typer.Argument(metavar="SESSION", help="The session, such as joe/1 or client/joe/1.")
@@ -35,14 +33,11 @@ Conditions = dict[str, Any]
 
 _Url = Annotated[
     str,
-    typer.Option(
-        "--url", metavar="URL", envvar="HOLDFAST_URL", help="The server's URL, or unix:PATH."
-    ),
+    typer.Option(metavar="URL", envvar="HOLDFAST_URL", help="The server's URL, or unix:PATH."),
 ]
 _TokenFile = Annotated[
     Path | None,
     typer.Option(
-        "--token-file",
         envvar="HOLDFAST_TOKEN_FILE",
         help="Token file; default: admin-token in the data directory.",
     ),

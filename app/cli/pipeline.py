@@ -49,22 +49,15 @@ if TYPE_CHECKING:
 
 program = group_of_commands()
 
-_ONCE = typer.Option(
-    "--once", help="Read what the journal has, then end; default: continue until Ctrl-C."
-)
-_ACCEPT = typer.Option(
-    "--accept-loss", help="Continue even if frames are missing; the audit reports them."
-)
-_MOST = typer.Option(
-    "--max-events", min=1, metavar="N", help="Maximum number of events in a batch."
-)
+_ONCE = typer.Option(help="Read what the journal has, then end; default: continue until Ctrl-C.")
+_ACCEPT = typer.Option(help="Continue even if frames are missing; the audit reports them.")
+_MOST = typer.Option(min=1, metavar="N", help="Maximum number of events in a batch.")
 
 _EVERY = typer.Option(
-    "--every", min=0, metavar="SECONDS", help="Time between batches while few events arrive."
+    min=0, metavar="SECONDS", help="Time between batches while few events arrive."
 )
 
 _WAIT = typer.Option(
-    "--wait",
     min=0,
     metavar="SECONDS",
     help="How long to wait for another ingest of the same tables; one that was killed keeps a "
@@ -80,19 +73,15 @@ def _in_a_folder(place: Path | None) -> Path | None:
 
 
 _TIME = "A span (2h) or a date (2026-11-20T08:00)."
-_SINCE = typer.Option(
-    "--since", metavar="TIME", help=f"Messages published at this time or later. {_TIME}"
-)
-_UNTIL = typer.Option(
-    "--until", metavar="TIME", help=f"Messages published before this time. {_TIME}"
-)
-_CHANNEL = typer.Option("--channel", metavar="CHANNEL", help="Messages on this channel.")
-_RECEIVER = typer.Option("--receiver", metavar="SESSION", help="Copies for this session: joe/1.")
+_SINCE = typer.Option(metavar="TIME", help=f"Messages published at this time or later. {_TIME}")
+_UNTIL = typer.Option(metavar="TIME", help=f"Messages published before this time. {_TIME}")
+_CHANNEL = typer.Option(metavar="CHANNEL", help="Messages on this channel.")
+_RECEIVER = typer.Option(metavar="SESSION", help="Copies for this session: joe/1.")
 _HTML = typer.Option(
-    "--html", metavar="FILE", callback=_in_a_folder, help="Write a page with charts instead."
+    metavar="FILE", callback=_in_a_folder, help="Write a page with charts instead."
 )
 
-_COLUMNS = typer.Option("--columns", help="Only say what each column means.")
+_COLUMNS = typer.Option(help="Only say what each column means.")
 
 
 @program.command("ingest")

@@ -15,11 +15,8 @@ from holdfast.units import counted
 # A century.
 _MOST_DAYS = 36_500
 _NOTHING = "Nothing to do"
-_LOSS = typer.Option(
-    "--accept-loss", help="Continue without files of events that are missing or incomplete."
-)
+_LOSS = typer.Option(help="Continue without files of events that are missing or incomplete.")
 _HISTORY = typer.Option(
-    "--history-days",
     min=1,
     max=_MOST_DAYS,
     help="From now on, keep former states of the tables for this number of days.",

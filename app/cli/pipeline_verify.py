@@ -12,9 +12,7 @@ from holdfast.cli.spark import failing
 from holdfast.pipeline.lake import Lake
 from holdfast.units import counted
 
-_ADD = typer.Option(
-    "--add-digests", help="First give files without a digest that of what they contain now."
-)
+_ADD = typer.Option(help="First give files without a digest that of what they contain now.")
 
 
 def verify(

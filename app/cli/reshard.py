@@ -30,14 +30,10 @@ def reshard(
     ] = None,
     rules: Annotated[
         bool,
-        typer.Option("--rules", help="Move what channels keep to where the rules now want it."),
+        typer.Option(help="Move what channels keep to where the rules now want it."),
     ] = False,
-    drop: Annotated[
-        bool, typer.Option("--drop", help="Only remove what a killed run has left.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what each worker would get.")
-    ] = False,
+    drop: Annotated[bool, typer.Option(help="Only remove what a killed run has left.")] = False,
+    dry_run: Annotated[bool, typer.Option(help="Only say what each worker would get.")] = False,
     config: ConfigFile = None,
     data: OfData = None,
     as_json: AsJson = False,

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from holdfast.pipeline.tasks import LocalTasks
 
 _MASTER = typer.Option(
-    "--master", metavar="URL", help="Where Spark runs: local[2], spark://HOST:7077, k8s://URL."
+    metavar="URL", help="Where Spark runs: local[2], spark://HOST:7077, k8s://URL."
 )
-_REMOTE = typer.Option("--remote", metavar="URL", help="A Spark Connect server: sc://HOST:15002.")
-_CONF = typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark.")
+_REMOTE = typer.Option(metavar="URL", help="A Spark Connect server: sc://HOST:15002.")
+_CONF = typer.Option(metavar="NAME=VALUE", help="A setting of Spark.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +87,8 @@ class AnswerEngine(StrEnum):
     SPARK = "spark"
 
 
-_ANSWER = typer.Option(
-    "--engine", help="What answers: DuckDB on this machine, or Spark, for tables beyond it."
-)
+_ANSWER = typer.Option(help="What answers: DuckDB on this machine, or Spark, for tables beyond it.")
 _MEMORY = typer.Option(
-    "--memory",
     metavar="SIZE",
     help="DuckDB's memory: 8GiB. By default 2GiB, or what suffices for many cores; the rest goes "
     "to a temporary folder.",
@@ -156,7 +153,6 @@ class Worker(StrEnum):
 
 
 _WORKER = typer.Option(
-    "--engine",
     help="What does the work: Spark, or processes of this machine without Java, for small tables.",
 )
 
@@ -286,9 +282,7 @@ def _new(place: Path | None) -> Path | None:
 
 Parquet = Annotated[
     Path | None,
-    typer.Option(
-        "--parquet", metavar="DIR", callback=_new, help="Also write all rows to this folder."
-    ),
+    typer.Option(metavar="DIR", callback=_new, help="Also write all rows to this folder."),
 ]
 
 

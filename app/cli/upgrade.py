@@ -16,7 +16,7 @@ program = Program()
 def upgrade(
     *,
     finish: Annotated[
-        bool, typer.Option("--finish", help="Finish it: earlier releases then refuse the store.")
+        bool, typer.Option(help="Finish it: earlier releases then refuse the store.")
     ] = False,
     yes: Yes = False,
     server: ToServer,
