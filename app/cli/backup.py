@@ -20,9 +20,7 @@ program = Program()
 
 @program.command()
 def backup(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIRECTORY", help="A new directory for the backup.")
-    ],
+    directory: Annotated[Path, typer.Argument(help="A new directory for the backup.")],
     *,
     config: ConfigFile = None,
     data: OfData = None,

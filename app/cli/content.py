@@ -85,7 +85,7 @@ _File = Annotated[
 
 
 def _data(
-    data: Annotated[str | None, typer.Argument(metavar="DATA", help="JSON, or any text.")] = None,
+    data: Annotated[str | None, typer.Argument(help="JSON, or any text.")] = None,
     file: _File = None,
 ) -> Any:  # noqa: ANN401 - whatever JSON holds
     if data is not None and file is not None:
@@ -95,7 +95,7 @@ def _data(
 
 def _content(
     data: Annotated[
-        str | None, typer.Argument(metavar="DATA", help=f"JSON, or any text; default: {_USUAL}.")
+        str | None, typer.Argument(help=f"JSON, or any text; default: {_USUAL}.")
     ] = None,
     file: _File = None,
     by_line: Annotated[

@@ -63,10 +63,7 @@ _ATTEMPTS = ("n", age("time"), "node", "transport", "outcome", _MS, "code", "tex
 def remark(
     *,
     fingerprint: Annotated[
-        str,
-        typer.Argument(
-            metavar="FINGERPRINT", help="Fingerprint of the group; see dead list --groups."
-        ),
+        str, typer.Argument(help="Fingerprint of the group; see dead list --groups.")
     ],
     assignee: Annotated[
         str | None, typer.Option(metavar="NAME", help="Who takes care of the group.")
@@ -134,7 +131,7 @@ def list_letters(
 @program.command("show")
 def show_letter(
     *,
-    id: Annotated[str, typer.Argument(metavar="ID", help="Id of the letter.")],
+    id: Annotated[str, typer.Argument(help="Id of the letter.")],
     server: ToServer,
 ) -> None:
     """Show one dead letter with every attempt."""
@@ -226,8 +223,7 @@ async def _export(remote: Remote, conditions: Conditions, file: IO[bytes]) -> in
 def import_letters(
     *,
     file: Annotated[
-        typer.FileBinaryRead,
-        typer.Argument(metavar="FILE", help="Exported JSON lines; - is standard input."),
+        typer.FileBinaryRead, typer.Argument(help="Exported JSON lines; - is standard input.")
     ],
     server: ToServer,
 ) -> None:

@@ -55,11 +55,7 @@ _LETTERS = ("id", "receiver", "state", "code")
 def message(
     *,
     id: Annotated[
-        str,
-        typer.Argument(
-            metavar="ID",
-            help="Id of the message, such as holdfast-1763000000000000000.",
-        ),
+        str, typer.Argument(help="Id of the message, such as holdfast-1763000000000000000.")
     ],
     lake: Annotated[
         Path | None,

@@ -19,7 +19,7 @@ OfData = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of items.")]
 DryRun = Annotated[bool, typer.Option(help="Only count; change nothing.")]
-Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel, such as /orders/7.")]
+Channel = Annotated[str, typer.Argument(help="The channel, such as /orders/7.")]
 Prefix = Annotated[str, typer.Option(help="Beginning of the channel's name.")]
 Condition = Annotated[
     str | None,

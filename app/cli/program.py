@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
-from typer.models import OptionInfo
+from typer.models import ArgumentInfo
 
 from holdfast.cli.moments import is_span
 from holdfast.cli.value_types import shown_value
@@ -99,8 +99,8 @@ class Program(typer.Typer):
 
     A parameter that is annotated with a function stands for a group of options: the function takes
     them, and returns the value of the parameter. Its docstring, if it has one, is their heading in
-    the help. An option has its parameter's name, and shows the type of its value, unless it says
-    something else.
+    the help. An argument or an option has its parameter's name, and an option shows the type of its
+    value, unless it says something else.
     """
 
     def __init__(self, **more: Any) -> None:  # noqa: ANN401 - as typer takes it
@@ -150,8 +150,10 @@ def _gathered(command: Callable[..., None]) -> Callable[..., None]:
 def _shown(heading: str | None, parameter: inspect.Parameter) -> inspect.Parameter:
     """Return the parameter with all that its option says."""
     kind, about = get_args(parameter.annotation)
-    if isinstance(about, OptionInfo):
-        about = copy(about)
+    about = copy(about)
+    if isinstance(about, ArgumentInfo):
+        about.metavar = about.metavar or parameter.name.upper()
+    else:
         about.rich_help_panel = about.rich_help_panel or heading
         about.metavar = about.metavar or shown_value(kind)
         if about.default is ... and kind is bool:

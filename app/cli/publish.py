@@ -33,9 +33,7 @@ _GRACE_S = 5.0
 @program.command()
 def publish(
     *,
-    channel: Annotated[
-        str, typer.Argument(metavar="CHANNEL", help="The channel, such as /orders/new.")
-    ],
+    channel: Annotated[str, typer.Argument(help="The channel, such as /orders/new.")],
     content: Contents,
     options: PublishOptions,
     rate: Annotated[

@@ -28,9 +28,7 @@ class Mode(Enum):
 @program.command()
 def request(
     *,
-    channel: Annotated[
-        str, typer.Argument(metavar="CHANNEL", help="The channel, such as /prices/ask.")
-    ],
+    channel: Annotated[str, typer.Argument(help="The channel, such as /prices/ask.")],
     data: Data,
     timeout: Annotated[
         float, typer.Option(min=0.001, metavar="SECONDS", help="How long to wait for the reply.")

@@ -25,12 +25,10 @@ program = Program()
 def reshard(
     *,
     shards: Annotated[
-        int | None,
-        typer.Option(min=1, max=MOST_WORKERS, help="How many workers there are to be."),
+        int | None, typer.Option(min=1, max=MOST_WORKERS, help="How many workers there are to be.")
     ] = None,
     rules: Annotated[
-        bool,
-        typer.Option(help="Move what channels keep to where the rules now want it."),
+        bool, typer.Option(help="Move what channels keep to where the rules now want it.")
     ] = False,
     drop: Annotated[bool, typer.Option(help="Only remove what a killed run has left.")] = False,
     dry_run: Annotated[bool, typer.Option(help="Only say what each worker would get.")] = False,

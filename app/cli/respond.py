@@ -30,9 +30,7 @@ _MOST_TEXT = 500
 @program.command()
 def respond(
     *,
-    channel: Annotated[
-        str, typer.Argument(metavar="CHANNEL", help="The channel or pattern, such as /prices/ask.")
-    ],
+    channel: Annotated[str, typer.Argument(help="The channel or pattern, such as /prices/ask.")],
     reply: Annotated[
         str | None,
         typer.Option(

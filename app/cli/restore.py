@@ -19,9 +19,7 @@ program = Program()
 
 @program.command()
 def restore(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIRECTORY", help="The directory of the backup.")
-    ],
+    directory: Annotated[Path, typer.Argument(help="The directory of the backup.")],
     *,
     config: ConfigFile = None,
     data: OfData = None,

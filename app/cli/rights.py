@@ -36,11 +36,9 @@ def check(*, file: RightsPath, as_json: AsJson = False) -> None:
 
 @program.command()
 def explain(
-    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="The subject, or anonymous.")],
-    operation: Annotated[Operation, typer.Argument(metavar="OPERATION", help=_OPERATIONS)],
-    channel: Annotated[
-        str, typer.Argument(metavar="CHANNEL", help="The channel, or a pattern to subscribe to.")
-    ],
+    subject: Annotated[str, typer.Argument(help="The subject, or anonymous.")],
+    operation: Annotated[Operation, typer.Argument(help=_OPERATIONS)],
+    channel: Annotated[str, typer.Argument(help="The channel, or a pattern to subscribe to.")],
     *,
     file: OptionalRightsPath = None,
     group: Groups = None,

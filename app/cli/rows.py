@@ -14,12 +14,10 @@ from holdfast.cli.remote import Remote, Server
 from holdfast.units import Form, counted
 from holdfast.web.admin.listed import LISTED, Listed
 
-Subject = Annotated[str, typer.Argument(metavar="SUBJECT", help="The subject, such as joe.")]
-WorkChannel = Annotated[
-    str, typer.Argument(metavar="CHANNEL", help="The channel, such as /jobs/pictures.")
-]
+Subject = Annotated[str, typer.Argument(help="The subject, such as joe.")]
+WorkChannel = Annotated[str, typer.Argument(help="The channel, such as /jobs/pictures.")]
 MessageId = Annotated[
-    str, typer.Argument(metavar="ID", help="Id of the message, as in the reply to its publish.")
+    str, typer.Argument(help="Id of the message, as in the reply to its publish.")
 ]
 Force = Annotated[bool, typer.Option(help="Discard messages that wait in queues.")]
 

@@ -75,8 +75,7 @@ def subscribe(
     ] = None,
     refusal: Annotated[Refuse | None, _refusal],
     update_sleep: Annotated[
-        float,
-        typer.Option(min=0, metavar="SECONDS", help="Time to spend on each message."),
+        float, typer.Option(min=0, metavar="SECONDS", help="Time to spend on each message.")
     ] = 0,
     count: Count = None,
     seconds: Annotated[

@@ -18,7 +18,7 @@ program = group_of_commands()
 
 _SHORTEST = 8
 
-Subject = Annotated[str, typer.Argument(metavar="USER", help="The user, such as joe.")]
+Subject = Annotated[str, typer.Argument(help="The user, such as joe.")]
 
 
 @program.command()
