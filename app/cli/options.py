@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -48,13 +49,13 @@ def _address(url: _Url = DEFAULT_URL, token_file: _TokenFile = None) -> Server:
     return Server(url, token_file)
 
 
-def _server(
-    as_json: AsJson = False, url: _Url = DEFAULT_URL, token_file: _TokenFile = None
-) -> Server:
-    return Server(url, token_file, as_json)
-
-
 AtAddress = Annotated[Server, _address]
+
+
+def _server(as_json: AsJson = False, *, address: AtAddress) -> Server:
+    return replace(address, as_json=as_json)
+
+
 ToServer = Annotated[Server, _server]
 
 

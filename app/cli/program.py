@@ -6,7 +6,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
 
 from holdfast.cli.moments import is_span
@@ -19,17 +19,19 @@ _WAIT = "--wait"
 _ARGUMENTS, _OPTIONS = "Arguments", "Options"
 
 Command = TypeVar("Command", bound=Callable[..., None])
+Outcome = TypeVar("Outcome")
 
 
 class _InSections(TyperCommand):
-    """Shows its arguments, its options below them, and those that have a panel under its heading."""
+    """Shows its arguments, its options below them, and each panel under its heading."""
 
     def format_options(self, context: typer.Context, formatter: "HelpFormatter") -> None:  # type: ignore[override]
         sections: dict[str, list[tuple[str, str]]] = {_ARGUMENTS: [], _OPTIONS: []}
         for option in self.get_params(context):
             if row := help_record(option, context):
                 usual = _ARGUMENTS if isinstance(option, TyperArgument) else _OPTIONS
-                sections.setdefault(option.rich_help_panel or usual, []).append(row)
+                panel = getattr(option, "rich_help_panel", None)
+                sections.setdefault(panel or usual, []).append(row)
         for heading, rows in sections.items():
             if rows:
                 with formatter.section(heading):
@@ -98,9 +100,9 @@ class Program(typer.Typer):
     """A command, or a group of commands; main.py has its help.
 
     A parameter that is annotated with a function stands for a group of options: the function takes
-    them, and returns the value of the parameter. Its docstring, if it has one, is their heading in
-    the help. An argument or an option has its parameter's name, and an option shows the type of its
-    value, unless it says something else.
+    them, and other groups, and returns the value of the parameter. Its docstring, if it has one, is
+    their heading in the help. An argument or an option has its parameter's name, and an option
+    shows the type of its value, unless it says something else.
     """
 
     def __init__(self, **more: Any) -> None:  # noqa: ANN401 - as typer takes it
@@ -125,16 +127,20 @@ def group_of_commands() -> Program:
     return Program(cls=_CommandGroup, no_args_is_help=True)
 
 
-def _gathered(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of its groups."""
+def _gathered(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    """Give a command, or a group, the options of its groups."""
     signature = inspect.signature(command)
-    groups = {name: maker for name, each in signature.parameters.items() if (maker := _maker(each))}
+    groups = {
+        name: _gathered(maker)
+        for name, each in signature.parameters.items()
+        if (maker := _maker(each))
+    }
     options = {name: inspect.signature(maker).parameters for name, maker in groups.items()}
 
-    def with_groups(**given: object) -> None:
+    def with_groups(**given: object) -> Outcome:
         for name, maker in groups.items():
             given[name] = maker(**{option: given.pop(option) for option in options[name]})
-        command(**given)
+        return command(**given)
 
     shown = [
         _shown(maker and maker.__doc__, option)

@@ -64,10 +64,6 @@ def engine(
     conf: Annotated[list[str] | None, _CONF] = None,
 ) -> SparkOptions:
     # Check the options of Spark.
-    return _spark_options(master, remote, conf)
-
-
-def _spark_options(master: str | None, remote: str | None, conf: list[str] | None) -> SparkOptions:
     options = SparkOptions(master, remote, dict(_setting(word) for word in conf or []))
     try:
         options(True)
@@ -117,18 +113,16 @@ class AnswerOptions:
 
 def answerer(
     engine: Annotated[AnswerEngine, _ANSWER] = AnswerEngine.DUCKDB,
-    master: Annotated[str | None, _MASTER] = None,
-    remote: Annotated[str | None, _REMOTE] = None,
-    conf: Annotated[list[str] | None, _CONF] = None,
+    *,
+    spark: ChosenEngine,
     memory: Annotated[str | None, _MEMORY] = None,
 ) -> AnswerOptions:
     # Check the options of questions.
-    options = _spark_options(master, remote, conf)
-    if engine is AnswerEngine.DUCKDB and options.are_given:
+    if engine is AnswerEngine.DUCKDB and spark.are_given:
         raise typer.BadParameter("--master, --remote and --conf are Spark's: add --engine spark")
     if engine is AnswerEngine.SPARK and memory is not None:
         raise typer.BadParameter("--memory is DuckDB's: use --conf spark.driver.memory=4g")
-    return AnswerOptions(engine, options, None if memory is None else _bytes(memory))
+    return AnswerOptions(engine, spark, None if memory is None else _bytes(memory))
 
 
 def _bytes(size: str) -> int:
@@ -186,19 +180,17 @@ class WorkerOptions:
 
 def worker(
     engine: Annotated[Worker, _WORKER] = Worker.SPARK,
-    master: Annotated[str | None, _MASTER] = None,
-    remote: Annotated[str | None, _REMOTE] = None,
-    conf: Annotated[list[str] | None, _CONF] = None,
+    *,
+    spark: ChosenEngine,
 ) -> WorkerOptions:
     # Check the options of work that makes tables.
-    options = _spark_options(master, remote, conf)
-    if engine is Worker.LOCAL and options.are_given:
+    if engine is Worker.LOCAL and spark.are_given:
         raise typer.BadParameter(
             "--engine local works without Spark: leave out --master, --remote and --conf"
         )
-    if options.remote is not None:
+    if spark.remote is not None:
         raise typer.BadParameter("the work writes the tables itself: use --master")
-    return WorkerOptions(engine, options)
+    return WorkerOptions(engine, spark)
 
 
 ChosenWorker = Annotated[WorkerOptions, worker]
