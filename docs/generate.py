@@ -20,7 +20,6 @@ from holdfast.bayeux.leaving.table import TABLE
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.errors import ErrorReply
-from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.error_codes import CODES
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.steps import STEPS
@@ -28,7 +27,7 @@ from holdfast.delivery.messages.letter_quota import LetterQuota
 from holdfast.delivery.ports.other_shards import LogFigures
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.journal.writer import JournalWriter
-from holdfast.settings import SECTIONS
+from holdfast.settings import SECTIONS, Settings
 from holdfast.units import unit_of
 from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.admin.alerts import Alerts
@@ -275,7 +274,7 @@ def _limits() -> dict[str, ConnectionLimit]:
 
 def _silent_server() -> Bayeux:
     return assemble(
-        Options(),
+        Settings(),
         node=Node("docs", int, "docs"),
         store=Mock(spec=StorePort, letter_quota=LetterQuota()),
         epoch="",

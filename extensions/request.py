@@ -51,7 +51,7 @@ class Request(ServerExtension):
             return REPLY_TO
         if _is_used(timeout):
             ms = whole(timeout)
-            most = self._server.options.max_reply_timeout_ms
+            most = self._server.options.max_reply_timeout
             if not asks or ms is None or not 1 <= ms <= most:
                 return TIMEOUT
         is_mode = asks and isinstance(mode, str) and mode in _MODES

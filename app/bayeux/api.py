@@ -14,10 +14,10 @@ from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.identity import Identity
 from holdfast.bayeux.wire.login import LoginMethod
-from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.terms import Terms
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.notices import NoticeKind
+from holdfast.settings import Settings
 
 # Increased when a member below is removed or changes its meaning.
 API_VERSION = 2
@@ -105,7 +105,9 @@ class ServerApi(ABC):
     sessions: SessionsApi
     # The server's name and wall clock.
     node: Node
-    options: Options
+    options: Settings
+    # How many there are, this one included. Each admits its part of what one address may do.
+    shards: int
 
     @abstractmethod
     def extend(self, extension: ServerExtension) -> None:

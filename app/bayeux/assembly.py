@@ -39,7 +39,6 @@ from holdfast.bayeux.sessions.unclaimed import UnclaimedSessions
 from holdfast.bayeux.state.server_state import RunLater, ServerState
 from holdfast.bayeux.subscribe.handler import SubscribeHandler
 from holdfast.bayeux.wire.client_ids import ClientIds
-from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.steps import Reason
@@ -53,6 +52,7 @@ from holdfast.delivery.settling.failures import Failures
 from holdfast.delivery.settling.hand_overs import HandOvers
 from holdfast.delivery.settling.settlement import Settlement
 from holdfast.delivery.settling.undelivered import Undelivered
+from holdfast.settings import Settings
 
 
 class SettlingParts:
@@ -102,8 +102,9 @@ class SettlingParts:
 
 
 def assemble(
-    options: Options,
+    options: Settings,
     *,
+    shards: int = 1,
     node: Node,
     store: StorePort,
     epoch: str,
@@ -119,6 +120,7 @@ def assemble(
     """Create a server.
 
     Args:
+        shards: How many there are, this one included.
         epoch: Identifies the store in cursors: another store has another epoch.
         on_ready: Called when the turn must end with a `flush`.
         is_turn_over: Returns whether divisible work should continue in a later turn.
@@ -128,6 +130,7 @@ def assemble(
     settling = SettlingParts()
     state = ServerState(
         options,
+        shards=shards,
         random=random,
         client_ids=client_ids,
         on_ready=on_ready,
@@ -295,6 +298,7 @@ def _server(state: ServerState, life: SessionLife) -> Bayeux:
         claims=Claims(
             state.options,
             state.sessions,
+            shards=state.shards,
             rights=state.rights,
             quotas=state.quotas,
             ends=life.ends,

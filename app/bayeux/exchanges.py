@@ -159,7 +159,7 @@ def receive(
     returns True. Raises `RequestRefused`, without effects, if the body does not contain messages,
     or if an unknown page sent it.
     """
-    found = read(body, bayeux.state.options.request_limits)
+    found = read(body, bayeux.state.request_limits)
     if isinstance(found, Salvage):
         salvaged = SalvagedRequest(found, exchange, len(body))
         return None if not bayeux.state.is_turn_over() and salvaged.go_on(bayeux, now) else salvaged

@@ -37,7 +37,7 @@ class ForExtensions(ServerApi):
         self.error_handlers = bayeux.state.error_handlers
         self.sessions = bayeux.state.sessions
         self.node = bayeux.state.node
-        self.options = bayeux.state.options
+        self.options, self.shards = bayeux.state.options, bayeux.state.shards
 
     def extend(self, extension: ServerExtension) -> None:
         self._state.installed.extend(extension)

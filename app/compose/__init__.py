@@ -32,7 +32,7 @@ from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import ServedApplications, complaint, open_listeners, remark
 from holdfast.compose.listening import MAIN, ListeningSockets, listen, listen_for_commands
 from holdfast.compose.opening import open_storage
-from holdfast.compose.options import core_options, web_options
+from holdfast.compose.options import web_options
 from holdfast.compose.placement import Placement, alone
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.storage import Storage
@@ -338,7 +338,8 @@ def _make_bayeux(
         key = storage.store.deployment.key
         client_ids = ClientIds(key, secrets.token_bytes, buckets=forwarding.buckets)
     return assemble(
-        core_options(settings, shards=1 if forwarding is None else forwarding.shards.count),
+        settings,
+        shards=1 if forwarding is None else forwarding.shards.count,
         node=Node(
             settings.node, storage.stamps, storage.store.deployment.name, storage.stamps.hear
         ),

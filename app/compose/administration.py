@@ -221,7 +221,7 @@ def _operators(
         server,
         role_of=partial(_role_of, tokens),
         warrant_of=tokens.warrant,
-        guess=Throttle(STRANGERS.part(server.options.shards)).take,
+        guess=Throttle(STRANGERS.part(server.shards)).take,
         commands=commands,
         change=partial(change, audit),
         run_anywhere=run_anywhere,

@@ -119,8 +119,8 @@ class Forwarding:
         self.divider = AllShards(client_ids, of_bucket.__getitem__, newcomers.subject_of)
         return Door(
             *(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of),
+            bayeux.state.request_limits,
             self._gives,
-            bayeux.state.options.request_limits,
         )
 
     def _gives(self, shard: int, body: bytes, exchange: Exchange) -> bool:

@@ -74,7 +74,7 @@ class Logins(ServerExtension):
         self._of_administration = of_administration
         self._is_operators = is_operators
         self._warning_s = warning_s
-        self._guesses = Buckets(_GUESSES.part(server.options.shards))
+        self._guesses = Buckets(_GUESSES.part(server.shards))
         self._check_times = CheckTimes()
         self._proofs = Proofs()
         self._of_session = _LoginOfSession(self)

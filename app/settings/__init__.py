@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import ConfigDict, model_validator
+from pydantic import model_validator
 
 from holdfast.settings.channels import ChannelSettings
 from holdfast.settings.cookie import CookieSettings
@@ -40,8 +40,6 @@ class Settings(
     ServerSettings,
 ):
     """Every setting, with CometD's names and defaults where it has one; times in milliseconds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:

@@ -12,32 +12,33 @@ class CookieSettings(Section):
     heading: ClassVar[str] = "Browser cookie"
 
     browser_cookie_name: Token | None = Field(
-        None,
+        default=None,
         description="Name of the browser cookie. By default BAYEUX_BROWSER, with the prefix "
         "__Host- if the cookie is secure and has neither a domain nor a path.",
     )
     browser_cookie_domain: str | None = Field(
-        None, pattern=r"^[A-Za-z0-9.-]+$", description="Domain of the browser cookie."
+        default=None, pattern=r"^[A-Za-z0-9.-]+$", description="Domain of the browser cookie."
     )
     browser_cookie_path: str = Field(
-        "/", pattern=r"^/[!-:<-~]*$", description="Path of the browser cookie."
+        default="/", pattern=r"^/[!-:<-~]*$", description="Path of the browser cookie."
     )
     browser_cookie_max_age: Annotated[int | None, Unit.SECONDS] = Field(
-        None, description="Max-Age of the browser cookie, in seconds."
+        default=None, description="Max-Age of the browser cookie, in seconds."
     )
     browser_cookie_secure: bool | None = Field(
-        None,
+        default=None,
         description="Send the browser cookie over TLS only. By default on if the server has a "
         "certificate; switch it on if a proxy terminates TLS.",
     )
     browser_cookie_http_only: bool = Field(
-        True, description="Hide the browser cookie from scripts."
+        default=True, description="Hide the browser cookie from scripts."
     )
     browser_cookie_same_site: Literal["Strict", "Lax", "None"] | None = Field(
-        None, description="SameSite attribute of the browser cookie."
+        default=None, description="SameSite attribute of the browser cookie."
     )
     browser_cookie_partitioned: bool = Field(
-        False, description="Use a separate browser cookie for each embedding site (Partitioned)."
+        default=False,
+        description="Use a separate browser cookie for each embedding site (Partitioned).",
     )
 
     @property

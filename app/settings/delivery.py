@@ -12,41 +12,42 @@ class DeliverySettings(Section):
     heading: ClassVar[str] = "Delivery and dead letters"
 
     delivery: bool = Field(
-        True, description="Offer reliable delivery, with verdicts on single messages."
+        default=True, description="Offer reliable delivery, with verdicts on single messages."
     )
     dead_letter_age: Milliseconds = Field(
-        30 * 24 * 3600 * 1000, description="Time after which dead letters are removed."
+        default=30 * 24 * 3600 * 1000, description="Time after which dead letters are removed."
     )
-    dead_letter_count: Limit = Field(100_000, description="Maximum number of dead letters.")
+    dead_letter_count: Limit = Field(default=100_000, description="Maximum number of dead letters.")
     dead_letter_bytes: SizeLimit = Field(
-        256 * 1024**2, description="Maximum size of all dead letters."
+        default=256 * 1024**2, description="Maximum size of all dead letters."
     )
     dead_letter_share_bytes: SizeLimit = Field(
-        64 * 1024**2,
+        default=64 * 1024**2,
         description="Maximum size of the dead letters of one channel, and of one subject.",
     )
     guard_window: Annotated[int, Unit.MS] = Field(
-        60_000,
+        default=60_000,
         ge=1_000,
         description="Time for which the [guard](delivery.md#channel-holds) remembers refusals.",
     )
     guard_receivers: Limit = Field(
-        3, description="Minimum number of receivers that refuse before a guarded channel is held."
+        default=3,
+        description="Minimum number of receivers that refuse before a guarded channel is held.",
     )
     guard_messages: int = Field(
-        5,
+        default=5,
         ge=1,
         le=1_000,
         description="Minimum number of refused messages before a channel is held.",
     )
     guard_retry: Annotated[int, Unit.MS] = Field(
-        5_000,
+        default=5_000,
         ge=100,
         le=300_000,
         description="Delay before a held channel is probed; it doubles, up to 5 minutes.",
     )
     ptp_create_session: bool = Field(
-        False,
+        default=False,
         description="Let messages with `forceQueuing` wait for a named session that does not "
         "exist: see [point-to-point](point-to-point.md#sessions-that-do-not-exist).",
     )

@@ -10,14 +10,14 @@ from holdfast.settings.section import Milliseconds, Section
 class ExtensionSettings(Section):
     heading: ClassVar[str] = "Extensions"
 
-    extension: list[str] = Field([], description="Extension to install, as MODULE:FACTORY.")
-    ack: bool = Field(True, description="Offer acknowledged messages.")
-    request: bool = Field(True, description="Offer requests with [replies](requests.md).")
-    timesync: bool = Field(True, description="Offer clock synchronisation.")
-    chat: bool = Field(True, description="Offer the chat demo at /chat/.")
-    timestamp: bool = Field(False, description="Add a timestamp to every message sent.")
+    extension: list[str] = Field(default=[], description="Extension to install, as MODULE:FACTORY.")
+    ack: bool = Field(default=True, description="Offer acknowledged messages.")
+    request: bool = Field(default=True, description="Offer requests with [replies](requests.md).")
+    timesync: bool = Field(default=True, description="Offer clock synchronisation.")
+    chat: bool = Field(default=True, description="Offer the chat demo at /chat/.")
+    timestamp: bool = Field(default=False, description="Add a timestamp to every message sent.")
     max_inactivity: Milliseconds = Field(
-        0,
+        default=0,
         description="Time after which a session that sends only connects ends; 0 is never.",
     )
 

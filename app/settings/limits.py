@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from holdfast.delivery.basics.channels import MAX_LENGTH, MAX_SEGMENTS
 from holdfast.settings.section import Limit, Section, SizeLimit, TimeLimit
 from holdfast.units import Unit
 
@@ -16,123 +17,138 @@ _EACH = "of one address, and of one subject; 0 is unlimited."
 class LimitSettings(Section):
     heading: ClassVar[str] = "Limits"
 
-    max_message_size: SizeLimit = Field(2 * 1024**2, description="Maximum size of one message.")
+    max_message_size: SizeLimit = Field(
+        default=2 * 1024**2, description="Maximum size of one message."
+    )
     max_request_size: SizeLimit = Field(
-        4 * 1024**2, description="Maximum size of one request, decompressed."
+        default=4 * 1024**2, description="Maximum size of one request, decompressed."
     )
     max_unfinished_bytes: SizeLimit = Field(
-        256 * 1024**2,
+        default=256 * 1024**2,
         description="Maximum size of all incomplete and waiting requests together; one address "
         "may use half of it.",
     )
-    max_batch: Limit = Field(5_000, description="Maximum messages in one request.")
-    max_depth: int = Field(512, ge=8, le=512, description="Maximum nesting of JSON.")
+    max_batch: Limit = Field(default=5_000, description="Maximum messages in one request.")
+    max_depth: int = Field(default=512, ge=8, le=512, description="Maximum nesting of JSON.")
     max_values: Limit = Field(
-        65_000,
+        default=65_000,
         description="Maximum number of JSON values and member names in one request; an array "
         "or an object counts as two.",
     )
-    max_subscriptions: Limit = Field(10_000, description="Maximum subscriptions of one session.")
-    max_session_filters: Limit = Field(
-        100, description="Maximum subscriptions of one session that have a filter."
+    max_subscriptions: Limit = Field(
+        default=10_000, description="Maximum subscriptions of one session."
     )
-    max_topics: Limit = Field(100_000, description="Maximum number of topics.")
+    max_session_filters: Limit = Field(
+        default=100, description="Maximum subscriptions of one session that have a filter."
+    )
+    max_topics: Limit = Field(default=100_000, description="Maximum number of topics.")
     max_outstanding: Limit = Field(
-        256, description="Maximum outstanding [requests](requests.md) of one session."
+        default=256, description="Maximum outstanding [requests](requests.md) of one session."
     )
     max_total_outstanding: Limit = Field(
-        100_000,
+        default=100_000,
         description="Maximum outstanding requests of all sessions together. A request also counts "
         "once for each session that may answer it.",
     )
     reply_timeout: TimeLimit = Field(
-        10_000,
+        default=10_000,
         description="Time for replies to a request that has no `timeout`, at most "
         "max_reply_timeout.",
     )
     max_reply_timeout: TimeLimit = Field(
-        300_000, description="Longest `timeout` that a request may have."
+        default=300_000, description="Longest `timeout` that a request may have."
     )
     max_filters: Limit = Field(
-        250, description="Maximum different filters of all subscriptions together."
+        default=250, description="Maximum different filters of all subscriptions together."
     )
     max_total_subscriptions: Limit = Field(
-        2_000_000,
+        default=2_000_000,
         description="Maximum subscriptions of all sessions together. Beyond it, each session "
         "may still have this number divided by max_sessions.",
     )
-    max_queue: Limit = Field(10_000, description="Maximum messages in the queue of one session.")
+    max_queue: Limit = Field(
+        default=10_000, description="Maximum messages in the queue of one session."
+    )
     max_queue_bytes: SizeLimit = Field(
-        16 * 1024**2, description="Maximum size of the queue of one session."
+        default=16 * 1024**2, description="Maximum size of the queue of one session."
     )
     max_subject_queue: Limit = Field(
-        10_000, description="Maximum messages that wait for one subject."
+        default=10_000, description="Maximum messages that wait for one subject."
     )
     max_subject_queue_bytes: SizeLimit = Field(
-        16 * 1024**2, description="Maximum size of the messages that wait for one subject."
+        default=16 * 1024**2, description="Maximum size of the messages that wait for one subject."
     )
     max_subject_queues: Limit = Field(
-        10_000, description="Maximum number of subjects that messages wait for."
+        default=10_000, description="Maximum number of subjects that messages wait for."
     )
     max_history: Limit = Field(
-        100_000, description="Maximum messages in the histories of all channels together."
+        default=100_000, description="Maximum messages in the histories of all channels together."
     )
     max_history_bytes: SizeLimit = Field(
-        64 * 1024**2, description="Maximum size of the messages in all histories."
+        default=64 * 1024**2, description="Maximum size of the messages in all histories."
     )
     max_work_queue: Limit = Field(
-        10_000, description="Maximum messages that wait in one [work queue](work-queues.md)."
+        default=10_000,
+        description="Maximum messages that wait in one [work queue](work-queues.md).",
     )
     max_work_queue_bytes: SizeLimit = Field(
-        16 * 1024**2, description="Maximum size of the messages that wait in one work queue."
+        default=16 * 1024**2,
+        description="Maximum size of the messages that wait in one work queue.",
     )
     max_work_queues: Limit = Field(
-        10_000, description="Maximum number of work queues that messages wait in."
+        default=10_000, description="Maximum number of work queues that messages wait in."
     )
     max_delay: TimeLimit = Field(
-        7 * 24 * 3600 * 1000, description="Longest delay that a publish may ask for."
+        default=7 * 24 * 3600 * 1000, description="Longest delay that a publish may ask for."
     )
-    max_delayed: Limit = Field(10_000, description="Maximum delayed messages.")
+    max_delayed: Limit = Field(default=10_000, description="Maximum delayed messages.")
     max_delayed_bytes: SizeLimit = Field(
-        16 * 1024**2, description="Maximum bytes of all delayed messages."
+        default=16 * 1024**2, description="Maximum bytes of all delayed messages."
     )
     max_publish_keys: Limit = Field(
-        1_000_000, description="Maximum number of publish keys that the server remembers."
+        default=1_000_000, description="Maximum number of publish keys that the server remembers."
     )
-    max_sessions: Limit = Field(100_000, description="Maximum number of sessions.")
+    max_sessions: Limit = Field(default=100_000, description="Maximum number of sessions.")
     max_sessions_per_subject: Limit = Field(
-        10, description="Maximum named sessions of one subject; a client may ask for a lower limit."
+        default=10,
+        description="Maximum named sessions of one subject; a client may ask for a lower limit.",
     )
     max_names_per_browser: Limit = Field(
-        100,
+        default=100,
         description="Maximum named sessions of one browser cookie, if no policy decides who may "
         "use which name.",
     )
     max_names_per_address: Limit = Field(
-        1_000,
+        default=1_000,
         description="Maximum named sessions of one address, as trusted_proxies report it, if no "
         "policy decides who may use which name.",
     )
     max_session_timeout: TimeLimit = Field(
-        24 * 3600 * 1000,
+        default=24 * 3600 * 1000,
         description="Longest session timeout that a client may ask for; a policy may grant more.",
     )
     unconnected_share: int = Field(
-        50,
+        default=50,
         ge=0,
         le=100,
         description="Percentage of max_sessions that unconnected sessions may keep when session "
         "slots run out; the idlest ones beyond it are evicted first.",
     )
-    max_channel_length: Limit = Field(1024, description="Maximum length of a channel name.")
-    max_channel_segments: Limit = Field(64, description="Maximum segments of a channel name.")
-    handshake_rate: Limit = Field(20_000, description="Maximum handshakes per second.")
+    max_channel_length: Limit = Field(
+        default=MAX_LENGTH, description="Maximum length of a channel name."
+    )
+    max_channel_segments: Limit = Field(
+        default=MAX_SEGMENTS, description="Maximum segments of a channel name."
+    )
+    handshake_rate: Limit = Field(default=20_000, description="Maximum handshakes per second.")
+
+    @property
+    def max_session_timeout_s(self) -> float:
+        return self.max_session_timeout / 1000
 
 
 class QuotaSettings(Section):
     heading: ClassVar[str] = "Budgets and quotas"
-
-    # Parts of the core get this section alone; type checkers see a default only by its name.
 
     budget_requests: Quota = Field(
         default=2_000,

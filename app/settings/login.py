@@ -29,61 +29,67 @@ class LoginSettings(Section):
     heading: ClassVar[str] = "Login and rights"
 
     login_keys: str | None = Field(
-        None,
+        default=None,
         description="Keys that verify tokens (JWT): a file with a JWK Set, public keys in PEM or "
         "a secret, or the https URL of a JWK Set.",
     )
     login_issuer: str | None = Field(
-        None,
+        default=None,
         description="The iss that tokens must have. Without login_keys, the URL of an OpenID "
         "provider, which is asked for its keys.",
     )
     login_audience: list[str] = Field(
-        [],
+        default=[],
         description="Accepted audience (aud): a token must have one of them. By default any is "
         "accepted.",
     )
     login_leeway: Milliseconds = Field(
-        30_000, description="Maximum difference between the clocks of the issuer and this server."
+        default=30_000,
+        description="Maximum difference between the clocks of the issuer and this server.",
     )
     login_subject_claim: str = Field(
-        "sub", min_length=1, description="Claim with the subject, as a.b within another claim."
+        default="sub",
+        min_length=1,
+        description="Claim with the subject, as a.b within another claim.",
     )
     login_groups_claim: str = Field(
-        "groups", min_length=1, description="Claim with the groups, as a.b within another claim."
+        default="groups",
+        min_length=1,
+        description="Claim with the groups, as a.b within another claim.",
     )
     login_rights_claim: str | None = Field(
-        None,
+        default=None,
         min_length=1,
         description="Claim with rights of the token's own, as a.b within another claim.",
     )
     login_key_host: list[str] = Field(
-        [],
+        default=[],
         description="Host, besides the issuer's own, from which the provider's keys may come.",
     )
-    login_cookie: Token | None = Field(None, description="Cookie that may contain a token.")
+    login_cookie: Token | None = Field(default=None, description="Cookie that may contain a token.")
     login_passwords: Path | None = Field(
-        None, description="File of users and passwords, made by holdfast user."
+        default=None, description="File of users and passwords, made by holdfast user."
     )
     login_header: Token | None = Field(
-        None, description="Header in which trusted proxies name the subject."
+        default=None, description="Header in which trusted proxies name the subject."
     )
     login_groups_header: Token | None = Field(
-        None, description="Header in which trusted proxies list the groups, separated by commas."
+        default=None,
+        description="Header in which trusted proxies list the groups, separated by commas.",
     )
     login_certificate: bool = Field(
-        False,
+        default=False,
         description="Take the subject from the common name of a verified client certificate, and "
         "the groups from its organizational units.",
     )
     login_anonymous: bool = Field(
-        False, description="Let clients without credentials in, as anonymous."
+        default=False, description="Let clients without credentials in, as anonymous."
     )
     login_warning: Milliseconds = Field(
-        60_000, description="Time before the end of a login at which the client is warned."
+        default=60_000, description="Time before the end of a login at which the client is warned."
     )
     rights: Path | None = Field(
-        None,
+        default=None,
         description="File that says who may do what. By default every client may do everything.",
     )
 

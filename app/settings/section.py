@@ -17,7 +17,7 @@ Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 class Section(BaseModel):
     """Settings that belong together, under one heading."""
 
-    # Only all sections together are ever checked.
-    model_config = ConfigDict(defer_build=True)
+    # Only all sections together are ever checked. Type checkers see a default only by its name.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     heading: ClassVar[str]

@@ -26,114 +26,123 @@ MOST_WORKERS = 64
 class ServerSettings(Section):
     heading: ClassVar[str] = "Server"
 
-    host: str = Field("127.0.0.1", description="Address to listen on.")
-    port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
-    unix: Path | None = Field(None, description="Listen on this Unix socket instead.")
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(
+        default=8080, ge=0, le=65535, description="Port to listen on; 0 picks a free one."
+    )
+    unix: Path | None = Field(default=None, description="Listen on this Unix socket instead.")
     admin: str | None = Field(
-        None,
+        default=None,
         description="Separate address for the administration, as HOST:PORT. Beyond loopback it "
         "uses TLS if the server has a certificate.",
     )
     open: bool = Field(
-        False,
+        default=False,
         description="Allow an address beyond loopback: everybody who can reach the port may "
         "connect.",
     )
-    paths: list[str] = Field(["/cometd", "/bayeux"], description="Paths of the Bayeux server.")
+    paths: list[str] = Field(
+        default=["/cometd", "/bayeux"], description="Paths of the Bayeux server."
+    )
     allow_origin: list[str] = Field(
-        [], description="Origin whose pages may use this server, besides its own; * allows all."
+        default=[],
+        description="Origin whose pages may use this server, besides its own; * allows all.",
     )
     trusted_proxies: list[str] = Field(
-        [],
+        default=[],
         description="Address or network of a proxy that is trusted to report the client's "
         "address; unix trusts all who connect to the Unix socket.",
     )
     forwarded_header: Literal["X-Forwarded-For", "Forwarded"] = Field(
-        "X-Forwarded-For",
+        default="X-Forwarded-For",
         description="Header in which trusted proxies report the client's address; the other one "
         "is ignored.",
     )
     host_name: list[str] = Field(
-        [],
+        default=[],
         description="Host name by which clients reach this server, besides localhost, literal "
         "addresses, host, and the hosts of allow_origin. *.example.org allows all "
         "names below example.org, * allows all.",
     )
-    tls_cert: Path | None = Field(None, description="Certificate chain; switches TLS on.")
-    tls_key: Path | None = Field(None, description="Private key of the certificate.")
+    tls_cert: Path | None = Field(default=None, description="Certificate chain; switches TLS on.")
+    tls_key: Path | None = Field(default=None, description="Private key of the certificate.")
     tls_client_ca: Path | None = Field(
-        None,
+        default=None,
         description="Certificate authorities for client certificates, which are requested but "
         "not required. Extensions see the subject.",
     )
     hsts: Annotated[int | None, Unit.SECONDS] = Field(
-        None,
+        default=None,
         ge=0,
         description="Seconds for which browsers must use TLS with this host (HSTS); 0 revokes it. "
         "By default a year, if the server has a certificate or "
         "browser_cookie_secure is set.",
     )
     fast_lane: bool = Field(
-        True, description="Answer ordinary POST requests without aiohttp's request handling."
+        default=True,
+        description="Answer ordinary POST requests without aiohttp's request handling.",
     )
     restart_timeout: TimeLimit = Field(
-        60_000,
+        default=60_000,
         description="Time within which a restarted server must be ready. After it, the former one "
         "goes on.",
     )
     frozen_timeout: TimeLimit = Field(
-        5_000,
+        default=5_000,
         description="Time after which the supervisor kills a silent server that does not run: it "
         "is stopped, waits for a disk, or hangs. Linux only.",
     )
     silent_timeout: TimeLimit = Field(
-        60_000, description="Time after which the supervisor kills any other silent server."
+        default=60_000, description="Time after which the supervisor kills any other silent server."
     )
     request_timeout: TimeLimit = Field(
-        30_000,
+        default=30_000,
         description="Time within which a request or WebSocket message must arrive completely. "
         "A new connection must send one within this time.",
     )
     publish_timeout: TimeLimit = Field(
-        30_000,
+        default=30_000,
         description="Time after which the rest of a [`POST /publish`](publish.md) is refused, if "
         "the store is too slow for all of it.",
     )
     write_timeout: TimeLimit = Field(
-        30_000,
+        default=30_000,
         description="Time for which a client may stop reading before its connection is closed.",
     )
-    shutdown_timeout: Milliseconds = Field(5_000, description="Maximum time for an orderly stop.")
+    shutdown_timeout: Milliseconds = Field(
+        default=5_000, description="Maximum time for an orderly stop."
+    )
     supervisor: bool = Field(
-        True,
+        default=True,
         description="Run the server below a supervisor, which starts it again if it ends, and "
         "replaces it at a restart while clients stay connected.",
     )
     workers: int | Literal["auto"] = Field(
-        1,
+        default=1,
         description="Number of processes that share the work, each with the sessions and messages "
         "of one shard; auto is one for each processor. It cannot change later. Beyond 1 it needs "
         "the supervisor.",
     )
     shards: int | None = Field(
-        None,
+        default=None,
         ge=1,
         le=MOST_WORKERS,
         description="Number of shards of a new deployment; as many as workers, which is the "
         "default.",
     )
     own_port: int | None = Field(
-        None,
+        default=None,
         ge=1,
         le=65535 - MOST_WORKERS,
         description="First of the ports at which each of several workers listens alone, besides "
         "port: the worker of shard 2 at own_port + 2. For proxies that know whose a client is.",
     )
     alerts: Path | None = Field(
-        None, description="File with the limits of alerts; it is read again when it has changed."
+        default=None,
+        description="File with the limits of alerts; it is read again when it has changed.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Lowest level that is logged."
+        default="info", description="Lowest level that is logged."
     )
 
     @field_validator("workers", mode="before")

@@ -16,50 +16,52 @@ _SCHEMES = {"unix", *(f"{each}{kind}" for each in ("redis", "rediss") for kind i
 class StoreSettings(Section):
     heading: ClassVar[str] = "Store and journal"
 
-    data: Path = Field(Path("data"), description="Data directory, for this server only.")
+    data: Path = Field(default=Path("data"), description="Data directory, for this server only.")
     redis: str | None = Field(
-        None,
+        default=None,
         description="URL of a Redis or Valkey: redis://HOST:PORT/DB, redis+cluster://HOST:PORT, or "
         "redis+sentinel://HOST:PORT/SERVICE/DB. By default the server runs its own Valkey in the "
         "data directory.",
     )
     standby: bool = Field(
-        False,
+        default=False,
         description="Wait as long as another server has the store, and take over when it ends.",
     )
     namespace: str = Field(
-        "holdfast",
+        default="holdfast",
         pattern=r"^[a-z0-9-]{1,32}$",
         description="Name of this deployment in Redis, the prefix of all its keys.",
     )
     node: str = Field(
-        "holdfast",
+        default="holdfast",
         pattern=r"^[a-z0-9-]{1,32}$",
         description="Name of this server: in the journal, and in the attempts of dead letters.",
     )
     deployment: str | None = Field(
-        None,
+        default=None,
         pattern=r"^[a-z0-9]{1,16}$",
         description="Name of the deployment, with which message ids begin. The store keeps it: it "
         "cannot change. By default a new store gets a random one.",
     )
     durable: Literal["none", "named", "acked"] = Field(
-        "named",
+        default="named",
         description="Sessions that survive a restart of the server: none, named ones, or also "
         "those with acknowledgements.",
     )
     durability: str = Field(
-        "everysec",
+        default="everysec",
         pattern=r"^(?:memory|everysec|always|replicas:[1-9])$",
         description="When a write counts as safe: memory, everysec, always, replicas:N.",
     )
-    journal: bool = Field(True, description="Record the life of every message in the journal.")
+    journal: bool = Field(
+        default=True, description="Record the life of every message in the journal."
+    )
     journal_age: Milliseconds = Field(
-        7 * 24 * 3600 * 1000,
+        default=7 * 24 * 3600 * 1000,
         description="Time after which journal frames are removed, read or not.",
     )
     journal_size: SizeLimit = Field(
-        512 * 1024**2,
+        default=512 * 1024**2,
         description="Maximum size of the journal in the store; beyond it the oldest frames are "
         "removed.",
     )

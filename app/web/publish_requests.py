@@ -23,11 +23,11 @@ from holdfast.bayeux.wire.caller import Caller, Speaker, credentials_in
 from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.codec import Json, decode, read
 from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
-from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.transports import ConnectionType, SpeakerKind
 from holdfast.bayeux.wire.unfit import Salvage, Unfit, malformed
 from holdfast.delivery.basics.channels import Channels, Kind
 from holdfast.delivery.basics.json_text import to_json
+from holdfast.settings import Settings
 from holdfast.web.admin.paths import LINES
 from holdfast.web.bodies import read_body
 from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, retry_headers
@@ -84,7 +84,7 @@ class PublishRequests:
         self._divider = divider
         state = endpoint.bayeux.state
         self._channels = state.channels
-        self._limits = state.options.request_limits
+        self._limits = state.request_limits
         # Large bodies are decoded one after the other.
         self._decoding = asyncio.Lock()
 
@@ -306,14 +306,14 @@ def _handshake(request: web.Request) -> Json:
 
 
 def _refused(
-    error: BaseException, part: Part, messages: list[Json], options: Options
+    error: BaseException, part: Part, messages: list[Json], options: Settings
 ) -> list[Json]:
     """Return the results of a part that its shard has refused as a whole."""
     fault = _fault_of(error, options)
     return [skeleton(messages[place]) | fault for place in part.places]
 
 
-def _fault_of(error: BaseException, options: Options) -> Json:
+def _fault_of(error: BaseException, options: Settings) -> Json:
     """Return what the results say of messages that were refused together."""
     fault: Json = {"successful": False, "error": str(error)}
     if isinstance(error, RequestRefused) and error.wait_s > 0.0:

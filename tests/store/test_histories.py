@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED
@@ -14,6 +13,7 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.journal.frame import decode
 from holdfast.journal.unfold import unfold
 from holdfast.journal.writer import JournalWriter
+from holdfast.settings import ChannelSettings
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import (
     BASE,
@@ -45,7 +45,7 @@ def bodies(at: StoreProcess) -> list[int]:
     return sorted(int(id) - BASE for id in at.server.ask("HKEYS", KEYS.bodies))
 
 
-async def restarted(at: StoreProcess, rule: ChannelRule) -> Server:
+async def restarted(at: StoreProcess, rule: ChannelSettings) -> Server:
     """The next server, after it has loaded what is in the store."""
     server = Server(keeper=at.store, channels={"/orders/**": rule})
     async for loaded in at.store.load(partial(restore_without_session, server.bayeux.life)):
@@ -130,7 +130,7 @@ async def test_the_next_server_loads_histories_and_shares_their_messages_with_qu
         at.keep(kept(n), "joe/1", CHANNEL)
     await at.answered()
     async with store_process(shared_valkey) as other:
-        server = await restarted(other, ChannelRule(history=DEPTH, durable=True))
+        server = await restarted(other, ChannelSettings(history=DEPTH.entries, durable=True))
         histories = server.bayeux.state.hub.histories
         assert [each.id - BASE for each in histories] == [3, 4, 5]
         (joe,) = server.bayeux.state.sessions
@@ -147,7 +147,7 @@ async def test_the_next_server_removes_a_history_that_its_rules_no_longer_keep(
     at.keep(kept(1), CHANNEL)
     await at.answered()
     async with store_process(shared_valkey) as other:
-        await restarted(other, ChannelRule())
+        await restarted(other, ChannelSettings())
         assert bodies(other) == []
 
 
@@ -160,7 +160,7 @@ async def test_histories_of_many_channels_are_loaded(
         at.keep(each, each.channel)
     await at.answered()
     async with store_process(shared_valkey) as other:
-        server = await restarted(other, ChannelRule(history=DEPTH))
+        server = await restarted(other, ChannelSettings(history=DEPTH.entries))
         histories = server.bayeux.state.hub.histories
         assert len(histories) == 2000
         found = histories.get("/orders/42")

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from blockbuster import blockbuster_ctx
 
-from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.settings import ChannelSettings
 from tests.store.servers import ValkeyServer
 from tests.web.live_server import LiveServer, server_at
 
 # A channel that is held while its receivers are broken.
-GUARDED = {"/a": ChannelRule(is_guarded=True)}
+GUARDED = {"/a": ChannelSettings(guard=True)}
 
 
 @pytest.fixture

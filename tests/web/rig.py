@@ -15,9 +15,9 @@ from aiohttp import web
 
 from holdfast.bayeux.assembly import assemble
 from holdfast.bayeux.for_extensions import ForExtensions
-from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
+from holdfast.settings import Settings
 from holdfast.web.addresses import Address
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.application import make_application
@@ -279,7 +279,7 @@ class Rig:
         self,
         *,
         front_end: FrontEnd = FrontEnd.FAST_LANE,
-        options: Options | None = None,
+        options: Settings | None = None,
         web_options: WebOptions | None = None,
         is_turn_over: Callable[[], bool] = lambda: False,
         requests: "Callable[[Rig], RequestSink] | None" = None,
@@ -294,11 +294,10 @@ class Rig:
             fast_lane=front_end is FrontEnd.FAST_LANE,
             hosts=Hosts(["holdfast.test", "h"]),
         )
-        options = options or Options()
-        limits = replace(options.request_limits, bytes=web_options.max_request_size)
+        options = options or Settings(max_request_size=web_options.max_request_size)
         self.unread = UnreadRequests()
         self.bayeux = assemble(
-            replace(options, request_limits=limits),
+            options,
             node=Node("node", count(1_700_000_000_000_000_000).__next__, "test"),
             store=self.keeper,
             epoch="",
@@ -427,7 +426,7 @@ async def play(
     chunks: Sequence[bytes],
     *,
     front_end: FrontEnd,
-    options: Options | None = None,
+    options: Settings | None = None,
     web_options: WebOptions | None = None,
 ) -> Transcript:
     """The answers to a client that sends these chunks, finally also to its held connects."""

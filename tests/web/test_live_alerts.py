@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.settings import ChannelSettings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.metric_families import BayeuxCollector
@@ -24,7 +24,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture
 async def server() -> AsyncIterator[LiveServer]:
-    rules = {"/jobs/**": ChannelRule(is_work_queue=True)}
+    rules = {"/jobs/**": ChannelSettings(work_queue=True)}
     with ValkeyServer() as valkey:
         async with server_at(valkey, channels=rules) as server:
             yield server

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.dispatcher import DispatcherState
+from holdfast.settings import ChannelSettings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin.now_views import Now
 from tests.store.servers import ValkeyServer
@@ -22,7 +22,7 @@ REFUSED = "user.update.error"
 
 @pytest.fixture
 async def server() -> AsyncIterator[LiveServer]:
-    rules = {"/jobs/**": ChannelRule(is_work_queue=True)}
+    rules = {"/jobs/**": ChannelSettings(work_queue=True)}
     with ValkeyServer() as valkey:
         async with server_at(valkey, channels=rules) as server:
             yield server

@@ -4,14 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.messages.keeping import HistoryDepth
-from holdfast.delivery.topics.configured import TopicConfig
 from holdfast.delivery.topics.states import TopicState
+from holdfast.settings import ChannelSettings
 from tests.store.servers import ValkeyServer
 from tests.web.live_server import LiveServer, refused_with, server_at
 
-RULE = {"/a": ChannelRule(topic=TopicConfig(destroy_delay_ms=-1), history=HistoryDepth(9))}
+RULE = {"/a": ChannelSettings(topic=True, destroy_delay=-1, history=9)}
 
 
 @pytest.fixture

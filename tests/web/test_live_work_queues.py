@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.settings import ChannelSettings
 from tests.store.servers import ValkeyServer
 from tests.web.live_server import LiveServer, server_at
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[LiveServer]:
-    rules = {"/jobs/**": ChannelRule(is_work_queue=True)}
+    rules = {"/jobs/**": ChannelSettings(work_queue=True)}
     with ValkeyServer() as valkey:
         async with server_at(valkey, channels=rules) as server:
             yield server

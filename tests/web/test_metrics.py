@@ -12,14 +12,13 @@ from prometheus_client.registry import Collector
 
 from holdfast.bayeux.limits.admission import AdmissionRefusal
 from holdfast.bayeux.wire.login import LoginMethod
-from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.letter_quota import OVERHEAD, Removal
-from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.delivery.requests.request import ReplyFault, RequestEnd
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
+from holdfast.settings import Settings
 from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.connection_limit import ConnectionLimit
@@ -39,7 +38,7 @@ IN_A_QUEUE = ("holdfast_entries_waiting", "holdfast_entries_in_flight")
 
 @pytest.fixture
 async def rig() -> AsyncIterator[Rig]:
-    options = Options(queue_limits=QueueLimits(entries=3, bytes=500))
+    options = Settings(max_queue=3, max_queue_bytes=500)
     async with Rig(options=options) as rig:
         rig.bayeux.state.installed.extend(Ack(rig.server, announces_batch=False))
         yield rig

@@ -7,11 +7,11 @@ from typing import Final
 from holdfast.bayeux.expiry.unconnected import UnconnectedSessions
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.session_registry import Sessions
-from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.terms import session_timeout_s
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.session_states import SessionState
 from holdfast.delivery.routing.presence import Presence
+from holdfast.settings import Settings
 
 _HANDSHAKEN: Final = SessionState.HANDSHAKEN
 # A larger difference between the clocks counts as a jump of the wall clock.
@@ -27,7 +27,7 @@ class SessionClock:
 
     def __init__(
         self,
-        options: Options,
+        options: Settings,
         sessions: Sessions,
         *,
         unconnected: UnconnectedSessions,
@@ -35,7 +35,8 @@ class SessionClock:
         node: Node,
         unread_since: Callable[[], float],
     ) -> None:
-        self._options = options
+        self._max_interval_s = options.max_interval_s
+        self._max_timeout_s = options.max_session_timeout_s
         self._sessions = sessions
         self._timers = sessions.timers
         self._unconnected = unconnected
@@ -47,7 +48,7 @@ class SessionClock:
 
     def touch(self, session: Session, now: float) -> None:
         """Restart the client's timeout, because the client has sent something."""
-        due = now + self._options.max_interval_s
+        due = now + self._max_interval_s
         if session.held_connect is None and session.deadline < due and not session.is_gone:
             session.deadline = due
         if session.state is _HANDSHAKEN or session.is_absent:
@@ -57,7 +58,7 @@ class SessionClock:
         """Start the client's timeout. A client that took over the session is present from now."""
         if session.is_absent:
             self._presence.show(session, session.subscriptions)
-        due = now + session.rest_interval_s + self._options.max_interval_s
+        due = now + session.rest_interval_s + self._max_interval_s
         session.deadline = due
         dispatcher = session.dispatcher
         if dispatcher is not None:
@@ -77,7 +78,7 @@ class SessionClock:
     def detach(self, session: Session, now: float) -> None:
         """Start waiting for a client that has left."""
         session.deadline = inf
-        timeout_s = session_timeout_s(session.terms, self._options.max_session_timeout_s)
+        timeout_s = session_timeout_s(session.terms, self._max_timeout_s)
         session.ends_at = now + timeout_s if timeout_s else 0.0
         self._unconnected.note_absent(session)
         self.schedule(session)

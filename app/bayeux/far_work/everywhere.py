@@ -156,7 +156,7 @@ class WorkEverywhere:
         if found is None:
             if len(self._shards_of) >= _MOST_PATTERNS:
                 self._shards_of.clear()
-            work = self._state.options.work_patterns
+            work = self._state.rules.work_patterns
             has_work = any(overlaps(each, pattern) for each in work)
             homes = self._homes.homes_of(pattern) if has_work else ()
             found = self._shards_of[pattern] = [each for each in homes if each is not None]

@@ -247,7 +247,8 @@ class Lender:
     def _takes(self, row: Row, _: list[int]) -> None:
         key: str = row[1]
         self._remove_stand_in(key)
-        queue = CallbackQueue(QueueLimits(entries=row[3]), self._state.counters)
+        limits = QueueLimits(row[3], self._state.queue_limits.bytes)
+        queue = CallbackQueue(limits, self._state.counters)
         stand_in = self.stand_ins[key] = StandIn(self, queue, row)
         for pattern in stand_in.subscriptions:
             self._by_pattern.setdefault(pattern, {})[stand_in] = None

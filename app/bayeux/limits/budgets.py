@@ -10,11 +10,11 @@ from holdfast.bayeux.limits.spread import is_spread
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
-from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.error_codes import HOLDBACK
 from holdfast.delivery.basics.notices import OVERSPENT, Notices
 from holdfast.delivery.messages.verdicts import Verdict
 from holdfast.delivery.queues.receivers import NOBODY
+from holdfast.settings import Settings
 
 # Seconds of tokens in a full bucket. Bursts of this length always pass.
 BURST_S = 10
@@ -69,16 +69,17 @@ class Budget:
 class Budgets:
     """All budgets of a server. Callers without a network have no address budget."""
 
-    def __init__(self, options: Options, admission: Admission, notices: Notices) -> None:
+    def __init__(
+        self, options: Settings, admission: Admission, notices: Notices, *, shards: int
+    ) -> None:
         self._options = options
         self._admission = admission
         self._notices = notices
-        rates = options.quotas
-        self.requests = Budget("requests", rates.budget_requests, options.shards)
-        self.handshakes = Budget("handshakes", rates.budget_handshakes, options.shards)
-        self.publishes = Budget("publishes", rates.budget_publishes, options.shards)
-        self.bytes = Budget("bytes", rates.budget_bytes, options.shards)
-        self.letters = Budget("letters", rates.budget_letters, options.shards)
+        self.requests = Budget("requests", options.budget_requests, shards)
+        self.handshakes = Budget("handshakes", options.budget_handshakes, shards)
+        self.publishes = Budget("publishes", options.budget_publishes, shards)
+        self.bytes = Budget("bytes", options.budget_bytes, shards)
+        self.letters = Budget("letters", options.budget_letters, shards)
         self.all = (self.requests, self.handshakes, self.publishes, self.bytes, self.letters)
 
     def admit(self, caller: Caller, now: float) -> None:

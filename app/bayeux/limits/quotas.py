@@ -21,10 +21,10 @@ from holdfast.bayeux.limits.usage import (
 )
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.notices import OVERSPENT, Notices
 from holdfast.delivery.queues.receivers import NOBODY
+from holdfast.settings import Settings
 
 # Not earlier, because usage shrinks only when sessions end, unsubscribe or fetch their messages.
 _RETRY_S = 5.0
@@ -35,15 +35,16 @@ class Quotas:
 
     def __init__(
         self,
-        options: Options,
+        options: Settings,
         usages: Usages,
         *,
+        shards: int,
         node: Node,
         admission: Admission,
         notices: Notices,
     ) -> None:
         self._options = options
-        self._limits = options.quotas
+        self._shards = shards
         self._usages = usages
         self._node = node
         self._admission = admission
@@ -65,7 +66,7 @@ class Quotas:
         return self._used_up(self._usages.of_payer(payer) if payer.accounts else ())
 
     def _used_up(self, usages: Sequence[Usage]) -> str:
-        limits = self._limits
+        limits = self._options
         for usage in usages:
             usage.count(self._node.now_ms())
             parts = self._parts(usage)
@@ -77,7 +78,7 @@ class Quotas:
 
     def check_subscriptions(self, session: Session, more: int) -> None:
         """Check that the session may add subscriptions. Raises `Refused` before any change."""
-        limits = self._limits
+        limits = self._options
         for usage in self._usages.of(session) if session.caller.network else ():
             usage.count(self._node.now_ms())
             parts = self._parts(usage)
@@ -88,7 +89,7 @@ class Quotas:
 
     def _parts(self, usage: Usage) -> int:
         """Return into how many parts the limit is divided: a subject has its clients here."""
-        return self._options.shards if usage.is_divided else 1
+        return self._shards if usage.is_divided else 1
 
     def count_subscriptions(self, session: Session, more: int) -> None:
         """Count new subscriptions at once, because many may come before the next count."""

@@ -12,11 +12,11 @@ from holdfast.bayeux.session import Exchange, Session, TurnOver
 from holdfast.bayeux.state.service_channels import ServiceCall
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.messages.verdicts import Refusals, Verdict
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.settling.failures import Failures
 from holdfast.delivery.settling.settlement import Settlement
+from holdfast.settings import Settings
 
 # How many numbers that were never sent a reply names.
 _MOST_NAMED = 100
@@ -45,7 +45,7 @@ class VerdictHandler:
         failures: Failures[Session],
         *,
         hub: Hub[Session],
-        options: Options,
+        options: Settings,
         budgets: Budgets,
         is_turn_over: Callable[[], bool],
     ) -> None:

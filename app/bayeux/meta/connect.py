@@ -131,10 +131,10 @@ def _heed(advice: Json, session: Session) -> float:
 
 def _crowds_browser(state: ServerState, exchange: Exchange) -> bool:
     """Return whether this browser already holds as many connects as allowed."""
-    limit = state.options.max_sessions_per_browser
-    if limit < 0 or exchange.pipe is not None or exchange.browser is None:
+    if exchange.pipe is not None or exchange.browser is None:
         return False
-    return state.sessions.held_by_browser.get(exchange.browser, 0) >= limit
+    limit = state.options.max_sessions_per_browser
+    return 0 <= limit <= state.sessions.held_by_browser.get(exchange.browser, 0)
 
 
 def _send_away(state: ServerState, reply: Json) -> None:

@@ -70,7 +70,7 @@ class Handshake:
 
     def _draft(self, now: float) -> Session:
         options = self._state.options
-        queue = CallbackQueue(options.queue_limits, self._state.counters)
+        queue = CallbackQueue(self._state.queue_limits, self._state.counters)
         session = self._state.sessions.draft(queue, self._new_client_id())
         session.caller = self._exchange.speaker.caller
         session.timeout_s = options.timeout_s
@@ -92,7 +92,7 @@ class Handshake:
         return client_id
 
     def _check_connection_types(self) -> None:
-        ours = self._state.options.connection_types
+        ours = [*self._state.options.transports]
         theirs = self._message.get("supportedConnectionTypes")
         if not isinstance(theirs, list) or not any(kind in theirs for kind in ours):
             self._reply["supportedConnectionTypes"] = ours
@@ -197,7 +197,7 @@ class Handshake:
             "clientId": session.client_id,
             "version": "1.0",
             "minimumVersion": "1.0",
-            "supportedConnectionTypes": self._state.options.connection_types,
+            "supportedConnectionTypes": [*self._state.options.transports],
             "advice": session_advice(session, self._state.options),
         }
         self._offer_cursors(session)

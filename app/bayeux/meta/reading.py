@@ -15,7 +15,6 @@ from holdfast.bayeux.subscribe.handler import subscribe_qos
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.known_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
-from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.channels import Channel, Kind
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.verdicts import (
@@ -26,6 +25,7 @@ from holdfast.delivery.messages.verdicts import (
     read_client_verdicts,
     read_verdicts,
 )
+from holdfast.settings import Settings
 
 # The limit of verdicts in one message is the queue's limit, but at least this.
 _LEAST_MOST = 10_000
@@ -37,8 +37,8 @@ _NO_ACKS = "ack without ext.ack in the handshake"
 class ExtReader:
     """Reads the `ext` of messages."""
 
-    def __init__(self, options: Options, installed: InstalledExtensions, budgets: Budgets) -> None:
-        self._options = options
+    def __init__(self, options: Settings, installed: InstalledExtensions, budgets: Budgets) -> None:
+        self._most_verdicts = most_verdicts(options)
         self._installed = installed
         self._budgets = budgets
 
@@ -81,7 +81,7 @@ class ExtReader:
     ) -> ClientVerdicts:
         if type(asked) is not dict:
             raise Unreadable("delivery")
-        client_verdicts = read_client_verdicts(asked, most_verdicts(self._options))
+        client_verdicts = read_client_verdicts(asked, self._most_verdicts)
         if session.terms is None and (client_verdicts.verdicts or client_verdicts.pending):
             # Without terms, the client does not know the ids of entries.
             raise Unreadable("verdicts" if client_verdicts.verdicts else "pending")
@@ -100,12 +100,12 @@ class ExtReader:
         return client_verdicts
 
 
-def most_verdicts(options: Options) -> int:
+def most_verdicts(options: Settings) -> int:
     """Return how many verdicts one message may carry."""
-    return max(_LEAST_MOST, options.queue_limits.entries)
+    return max(_LEAST_MOST, options.max_queue)
 
 
-def verdicts_of(options: Options, client_verdicts: object) -> Sequence[Verdict]:
+def verdicts_of(options: Settings, client_verdicts: object) -> Sequence[Verdict]:
     """Read verdicts outside of `ext`: a list, `{verdicts: [...]}`, or one. Raises `Refused`."""
     try:
         return read_verdicts(_listed(client_verdicts), most_verdicts(options))

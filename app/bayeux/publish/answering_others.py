@@ -79,9 +79,7 @@ class AnsweringOthers:
         self._timers: Timers[FarRequest[Session]] = Timers()
         self._remembered: Remembered[Session] = Remembered(_MOST_REMEMBERED)
         # In place of requesters, which are not here.
-        self._nobody = state.sessions.draft(
-            CallbackQueue(state.options.queue_limits, state.counters)
-        )
+        self._nobody = state.sessions.draft(CallbackQueue(state.queue_limits, state.counters))
         self._now = 0.0
 
     def __len__(self) -> int:

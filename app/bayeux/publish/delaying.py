@@ -22,7 +22,11 @@ from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.delivery.shared_queues.delayed_publish import DelayedPublish, packed, publish_in
 from holdfast.delivery.shared_queues.delays import NAME, Delayed, Delays
-from holdfast.delivery.shared_queues.shared_queues import OverQuota, Undeliverable
+from holdfast.delivery.shared_queues.shared_queues import (
+    OverQuota,
+    SharedQueueLimits,
+    Undeliverable,
+)
 
 # How many messages are published in one tick.
 MOST: Final = 200
@@ -36,8 +40,9 @@ def add_delays(
     state: ServerState, publishing: Publishing, undelivered: Undelivered[Session]
 ) -> Callable[[float, int], None]:
     """Let a server deliver messages later. Returns what its ticks must call."""
-    beside = state.subjects
-    delays = Delays(state.hub, beside.owner, state.options.delay_limits, beside.senders)
+    beside, options = state.subjects, state.options
+    limits = SharedQueueLimits(options.max_delayed, options.max_delayed_bytes)
+    delays = Delays(state.hub, beside.owner, limits, beside.senders)
     state.waiting_places.add(NAME, delays)
     publishing.divert("delay", Delaying(state, delays).accept)
     return DueMessages(state, delays, publishing, undelivered).tick
@@ -89,7 +94,7 @@ class Delaying:
         if (
             qos.diversion is None
             or is_answered_at_once
-            or qos.diversion.value > self._state.options.max_delay_ms
+            or qos.diversion.value > self._state.options.max_delay
         ):
             raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "delay")
         return qos.diversion.value, qos.diversion.later

@@ -13,10 +13,10 @@ from holdfast.bayeux.publish.point_to_point import (
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.publish.topic_effects import TopicPublishing
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.channel_rules import ChannelRule
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.channels import Kind
 from holdfast.delivery.basics.error_codes import LOG_OVERFLOW
 from holdfast.delivery.basics.json_text import NoNumber, to_json, to_strict_json
@@ -45,6 +45,8 @@ class Publishing:
     def __init__(self, state: ServerState, ptp: PointToPoint) -> None:
         self._state = state
         self._ptp = ptp
+        self._max_size = state.options.max_message_size
+        self._echoes_usually = state.options.broadcast_to_publisher
         # What it does in addition if there are other shards.
         self.among: AmongShards | None = None
         # By the option that diverts a message, what accepts it.
@@ -251,8 +253,8 @@ class Publishing:
         state = self._state
         is_touched = sender is None or state.installed.has_others or not state.rights.are_open
         wire = self._write(event, sender) if is_touched else to_json(event)
-        if len(wire) > state.options.max_message_size:
-            raise Refused(ErrorReply.MESSAGE_TOO_LARGE, str(state.options.max_message_size))
+        if len(wire) > self._max_size:
+            raise Refused(ErrorReply.MESSAGE_TOO_LARGE, str(self._max_size))
         return wire
 
     def _write(self, event: Json, sender: Session | None) -> bytes:
@@ -265,9 +267,7 @@ class Publishing:
     def _echoes(self, rule: ChannelRule, sender: Session) -> bool:
         """Return whether publishers that are subscribed receive their own messages."""
         return (
-            self._state.options.broadcast_to_publisher
-            and rule.broadcast_to_publisher
-            and sender.broadcast_to_publisher
+            self._echoes_usually and rule.broadcast_to_publisher and sender.broadcast_to_publisher
         )
 
     def publish(

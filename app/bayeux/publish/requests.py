@@ -75,6 +75,8 @@ class RequestHandler:
         self._state = state
         self._encoded = encoded
         self._undelivered = undelivered
+        # For requests that ask for no time.
+        self._timeout_ms = min(state.options.reply_timeout, state.options.max_reply_timeout)
         self._requests = state.requests
         self._events = state.request_events
         # Connects requests with other shards, if there are any.
@@ -99,7 +101,7 @@ class RequestHandler:
             # Otherwise the client could make a responder write to another client's channel.
             raise Refused(ErrorReply.REPLY_DENIED, REPLY_TO)
         mode = _MODES[ext.get(MODE) or ReplyMode.FIRST.value]
-        timeout_ms = whole(ext.get(TIMEOUT)) or self._state.options.reply_timeout_ms
+        timeout_ms = whole(ext.get(TIMEOUT)) or self._timeout_ms
         request = self._request(
             session, channel, reply_to=reply_to, now=now, mode=mode, timeout_ms=timeout_ms
         )
@@ -111,14 +113,13 @@ class RequestHandler:
     ) -> Request[Session]:
         """Return the request for a remote call, by its channel and id. Raises `Refused`."""
         own = reply_channel_of(session) or self.give_channel(session)
-        timeout_ms = self._state.options.reply_timeout_ms
         request = self._request(
             session,
             channel,
             reply_to=own.next_call(),
             now=now,
             mode=ReplyMode.FIRST,
-            timeout_ms=timeout_ms,
+            timeout_ms=self._timeout_ms,
         )
         request.address = f"{request.reply_to}/{self._state.node.stamp()}"
         request.call = call

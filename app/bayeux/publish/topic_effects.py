@@ -8,9 +8,9 @@ from holdfast.bayeux.limits.quotas import Quotas
 from holdfast.bayeux.limits.usage import TOPICS
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.channel_rules import ChannelRule
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.channels import Channel, Kind
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.basics.node import Node

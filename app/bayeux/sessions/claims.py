@@ -8,10 +8,10 @@ from holdfast.bayeux.sessions.slots import SessionSlots
 from holdfast.bayeux.state.session_registry import Sessions
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.terms import Terms
 from holdfast.delivery.basics.error_codes import CODES
 from holdfast.delivery.shared_queues.unclaimed_names import is_unclaimed
+from holdfast.settings import Settings
 
 _NOT_AUTHORISED = CODES["user.security.authorization.notAuthorized"].text
 _TOO_MANY = CODES["user.configuration.maxSession"].text
@@ -22,15 +22,17 @@ class Claims:
 
     def __init__(
         self,
-        options: Options,
+        options: Settings,
         sessions: Sessions,
         *,
+        shards: int,
         rights: Rights,
         quotas: Quotas,
         ends: SessionEnds,
         slots: SessionSlots,
     ) -> None:
         self._options = options
+        self._shards = shards
         self._sessions = sessions
         self._rights = rights
         self._quotas = quotas
@@ -72,7 +74,7 @@ class Claims:
         browser, network = draft.identity.browser, draft.caller.network
         if browser is not None and names.of_browser[browser] >= options.max_names_per_browser:
             raise Refused(ErrorReply.SESSIONS_EXCEEDED, _TOO_MANY, "browser")
-        if names.of_network[network] * options.shards >= options.max_names_per_address:
+        if names.of_network[network] * self._shards >= options.max_names_per_address:
             raise Refused(ErrorReply.SESSIONS_EXCEEDED, _TOO_MANY, "address")
 
 

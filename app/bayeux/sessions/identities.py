@@ -14,7 +14,7 @@ from holdfast.bayeux.wire.caller import Speaker
 from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.bayeux.wire.identity import NO_COOKIE
-from holdfast.bayeux.wire.options import Options
+from holdfast.settings import Settings
 
 # How many identities of sockets are remembered.
 _NEWCOMERS: Final = 10_000
@@ -34,7 +34,7 @@ class Identities:
 
     def __init__(
         self,
-        options: Options,
+        options: Settings,
         sessions: Sessions,
         *,
         client_ids: ClientIds,

@@ -17,7 +17,6 @@ from holdfast.bayeux.sessions.reauthorization import Reauthorizations
 from holdfast.bayeux.sessions.topic_life import TopicLife
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json
-from holdfast.bayeux.wire.options import Durable
 from holdfast.bayeux.wire.terms import Terms
 from holdfast.delivery.basics.notices import HELD, RESUMED
 from holdfast.delivery.basics.steps import Reason
@@ -78,11 +77,11 @@ class SessionLife:
     def is_to_be_durable(self, session: Session) -> bool:
         """Return whether the session is to be durable."""
         match self.state.options.durable:
-            case Durable.NONE:
+            case "none":
                 return False
-            case Durable.NAMED:
+            case "named":
                 return session.terms is not None and session.terms.is_named
-            case Durable.ACKED:
+            case "acked":
                 return session.terms is not None or session.queue.settling is not SettledBy.WRITTEN
 
     def make_durable(self, session: Session, now: float) -> None:

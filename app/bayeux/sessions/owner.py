@@ -45,7 +45,7 @@ class SessionOwner:
         self._rules = state.rules
         # Letters to announce to subscribers, and the step after the last one.
         self._unannounced: deque[tuple[UnwrittenLetter, Callable[[], None] | None]] = deque()
-        self._has_limits = any(rule.max_attempts is not None for rule in state.rules.all)
+        self._has_limits = any(rule.settings.max_attempts is not None for rule in state.rules.all)
 
     def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None]) -> None:
         if not self._state.system_events.has_listeners(self._channel):
@@ -72,7 +72,7 @@ class SessionOwner:
     def max_attempts(self, channel: str) -> int | None:
         if not self._has_limits:
             return None
-        return self._rules.named(channel).max_attempts
+        return self._rules.named(channel).settings.max_attempts
 
     def reached(self, channel: str, now: float) -> Iterator[str]:
         found = self._state.channels.get(channel)
@@ -101,12 +101,12 @@ class SessionOwner:
     def handler(self, session: Session, channel: str) -> ErrorHandler:
         choice = "continue" if session.terms is None else session.terms.on_user_exception
         default: ErrorHandler = _DEFAULT[choice]
-        rule = self._rules.named(channel)
+        rule = self._rules.named(channel).settings
         if rule.attempts > 1:
             default = RetryThenDead(
                 rule.attempts,
-                rule.backoff_s,
-                rule.longest_backoff_s,
+                rule.backoff / 1000,
+                rule.longest_backoff / 1000,
                 self._random,
                 otherwise=default,
             )
@@ -122,7 +122,7 @@ class SessionOwner:
             return False
         # A service's answer is useful only to its caller, and only while it waits.
         is_answer = channel.startswith(SERVICES) and not is_ptp(channel)
-        return not is_answer and self._rules.named(channel).dead_letters
+        return not is_answer and self._rules.named(channel).settings.dead_letters
 
     def policy(self, session: Session) -> Mapping[str, Any] | None:
         if session.terms is None:

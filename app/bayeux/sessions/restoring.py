@@ -70,7 +70,7 @@ def begin_again(
         fill: Restores the queue. Returns the messages that the session may not have.
     """
     state = life.state
-    queue = CallbackQueue(state.options.queue_limits, state.counters)
+    queue = CallbackQueue(state.queue_limits, state.counters)
     session = state.sessions.draft(queue)
     session.client_id = record.client_id or session.client_id
     session.created = record.created_ms * 1_000_000
@@ -197,7 +197,7 @@ def restore_without_session(life: SessionLife, key: str, messages: Sequence[Mess
     if number == "0":
         state.waiting_places.restore(name, messages)
         return
-    session = state.sessions.draft(CallbackQueue(state.options.queue_limits, state.counters))
+    session = state.sessions.draft(CallbackQueue(state.queue_limits, state.counters))
     session.go_by(key)
     session.is_durable = True
     state.counters.restored += len(messages)

@@ -35,7 +35,7 @@ class SessionSlots:
         self._most = options.max_sessions
         self._spare = max(self._most // _SPARE, 1)
         # How many unconnected sessions are never evicted.
-        self._left_alone = int(self._most * options.unconnected_share)
+        self._left_alone = self._most * options.unconnected_share // 100
         self._is_clearing = False
         self.evicted = 0
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from holdfast.bayeux.expiry.unconnected import seen_earlier_ms
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.session_registry import Sessions
-from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.terms import session_timeout_s
 from holdfast.delivery.basics.node import NS_PER_MS, Node
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.queues import dispatcher
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
+from holdfast.settings import Settings
 
 
 def find(sessions: Sessions, key: str) -> Session | None:
@@ -26,13 +26,12 @@ def hold_of(session: Session) -> dispatcher.QueueHold | None:
     return None if session.dispatcher is None else session.dispatcher.hold_record
 
 
-def limits(options: Options, session: Session) -> QueueLimits:
+def limits(options: Settings, session: Session) -> QueueLimits:
     """Return the limits of the session's queue."""
-    ours = options.queue_limits
     agreed = {} if session.terms is None else session.terms.queue
     return QueueLimits(
-        min(ours.entries, agreed.get("maxEntries", ours.entries)),
-        min(ours.bytes, agreed.get("maxBytes", ours.bytes)),
+        min(options.max_queue, agreed.get("maxEntries", options.max_queue)),
+        min(options.max_queue_bytes, agreed.get("maxBytes", options.max_queue_bytes)),
     )
 
 
@@ -55,7 +54,7 @@ def since_ms(
     return created_ms(session) if since is None else wall_ms(node, since, now)
 
 
-def expires_ms(options: Options, node: Node, session: Session, now: float) -> int | None:
+def expires_ms(options: Settings, node: Node, session: Session, now: float) -> int | None:
     """Return when the session ends unless its client returns, or None if it does not expire."""
     if session.ends_at:
         return wall_ms(node, session.ends_at, now)
@@ -71,11 +70,11 @@ def expires_ms(options: Options, node: Node, session: Session, now: float) -> in
     )
 
 
-def _session_timeout_s(options: Options, session: Session) -> float:
+def _session_timeout_s(options: Settings, session: Session) -> float:
     return session_timeout_s(session.terms, options.max_session_timeout_s)
 
 
-def last_seen_ms(options: Options, node: Node, session: Session, now: float) -> int:
+def last_seen_ms(options: Settings, node: Node, session: Session, now: float) -> int:
     """Return when the client was last seen, or an earlier time if that is not known exactly."""
     if session.has_connection:
         return node.now_ms()

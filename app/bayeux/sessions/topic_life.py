@@ -9,8 +9,8 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.erasure import Erasure
 from holdfast.bayeux.sessions.owner import SessionOwner
 from holdfast.bayeux.state.backlog import SerialWork, Work
+from holdfast.bayeux.state.channel_rules import ChannelRule
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.message import Message

@@ -8,13 +8,13 @@ from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.slots import SessionSlots
 from holdfast.bayeux.sessions.takeover import leave
 from holdfast.bayeux.wire.destinations import Destination
-from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.terms import Terms, TermsInvalid
 from holdfast.delivery.basics.error_codes import CODES, NO_CONNECTION
 from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.shared_queues.shared_queues import EXHAUSTED, OverQuota, Undeliverable
 from holdfast.delivery.shared_queues.subjects import UNKNOWN
 from holdfast.delivery.shared_queues.unclaimed_names import leave_unclaimed
+from holdfast.settings import Settings
 
 
 class UnclaimedSessions:
@@ -32,7 +32,7 @@ class UnclaimedSessions:
         if not state.options.ptp_create_session:
             raise Undeliverable(UNKNOWN)
         terms = _terms_of(destination, state.options)
-        session = state.sessions.draft(CallbackQueue(state.options.queue_limits, state.counters))
+        session = state.sessions.draft(CallbackQueue(state.queue_limits, state.counters))
         session.go_by(terms.key)
         life.agree(session, terms, acks=False)
         self._check(session, size, payer)
@@ -69,7 +69,7 @@ class UnclaimedSessions:
             raise Undeliverable(NO_CONNECTION)
 
 
-def _terms_of(destination: Destination, options: Options) -> Terms:
+def _terms_of(destination: Destination, options: Settings) -> Terms:
     """Return the terms of a client that asks only for the name. Raises `Undeliverable`."""
     try:
         terms = Terms.of({"session": destination.key})

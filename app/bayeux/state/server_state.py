@@ -25,29 +25,31 @@ from holdfast.bayeux.state.subscriptions import Subscriptions
 from holdfast.bayeux.state.system_events import SystemEvents
 from holdfast.bayeux.state.topic_changes import TopicChanges
 from holdfast.bayeux.wire.client_ids import ClientIds
-from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.codec import Json, RequestLimits
 from holdfast.bayeux.wire.errors import ErrorReply
-from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.channels import Channels, Kind
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.notices import Notices
-from holdfast.delivery.guard.holds import Guard
+from holdfast.delivery.guard.holds import Guard, GuardLimits
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.ports.ledger import Ledger
 from holdfast.delivery.ports.refused_publishes import RefusedPublishes
 from holdfast.delivery.ports.store_port import StorePort
+from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.delivery.requests.outstanding import Requests
-from holdfast.delivery.routing.histories import Histories
+from holdfast.delivery.routing.histories import Histories, HistoryLimits
 from holdfast.delivery.routing.hub import Hub, SettlingPort
 from holdfast.delivery.routing.presence import Presence
 from holdfast.delivery.routing.routes import Routes
 from holdfast.delivery.shared_queues.places import WaitingPlaces
+from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
 from holdfast.delivery.shared_queues.subjects import Subjects
 from holdfast.delivery.shared_queues.work_queues import WorkQueues
 from holdfast.delivery.topics.configured import Topics
 from holdfast.delivery.topics.sender_quota import SenderQuota
+from holdfast.settings import Settings
 
 Outcome = SessionExtension | BaseException | None
 
@@ -69,8 +71,9 @@ class ServerState:
 
     def __init__(
         self,
-        options: Options,
+        options: Settings,
         *,
+        shards: int,
         client_ids: ClientIds,
         random: Callable[[], float],
         on_ready: Callable[[], None],
@@ -84,11 +87,16 @@ class ServerState:
         settling: SettlingPort[Session],
     ) -> None:
         self.log = logging.getLogger("holdfast.bayeux")
-        self.options, self.client_ids = options, client_ids
-        self.run_later = run_later
+        # Each shard admits its part of what one address may do.
+        self.options, self.shards = options, shards
+        self.client_ids, self.node = client_ids, node
+        self.request_limits, self.queue_limits = (
+            RequestLimits(options),
+            QueueLimits(options.max_queue, options.max_queue_bytes),
+        )
+        self.run_later, self._on_ready = run_later, on_ready
         # Returns whether divisible work should continue in a later turn.
         self.is_turn_over = is_turn_over
-        self._on_ready = on_ready
         # Whether the web layer already knows that the turn must end with a `flush`.
         self.is_awake = False
         self.phase = Phase.SERVING
@@ -96,21 +104,20 @@ class ServerState:
         self.handshakes_pending = 0
         # Knows which shard has what, if there are others.
         self.homes: HomesPort | None = None
-        self.node = node
         # Identifies the store in cursors: another store has another epoch.
         self.epoch = epoch
         self._cursor_forms = [CursorForm(epoch, has_replay_ids=has) for has in (False, True)]
         self.journal = journal
         self.backlog = Backlog(self.wake, is_turn_over)
-        self.channels = Channels(options.channel_limits)
-        self.rules = ChannelRules(self.channels, options.channels)
+        self.channels = Channels(options.max_channel_length, options.max_channel_segments)
+        self.rules = ChannelRules(self.channels, options)
         self.guard = self._guard()
         self.notices, self.refused_publishes = Notices(), RefusedPublishes(journal)
         # Sessions with a lazy message of this turn, and its delay in seconds.
         self.lingering: list[tuple[Session, float]] = []
         self.store, self.ledger = store, Ledger(store, journal)
         self.routes, self.counters = Routes[Session](), self.ledger.counters
-        self.histories = Histories(options.history_limits, store, node.stamp(), node.stamp)
+        self.histories = self._histories()
         self.topic_changes = TopicChanges(self.backlog, store, self.histories, node)
         self.topics = self._topics()
         self.hub = self._hub(settling)
@@ -128,10 +135,15 @@ class ServerState:
         self.sessions = Sessions(client_ids, first=node.stamp() // 1000)
         self.waiting_places = self._waiting_places()
         self.subjects, self.work = self.waiting_places.subjects, self.waiting_places.work
-        self.admission = Admission(options.handshake_rate, random)
-        self.budgets = Budgets(options, self.admission, self.notices)
+        self.admission = Admission(float(options.handshake_rate), random)
+        self.budgets = Budgets(options, self.admission, self.notices, shards=shards)
         self.quotas = Quotas(
-            options, self.sessions.usages, node=node, admission=self.admission, notices=self.notices
+            options,
+            self.sessions.usages,
+            shards=shards,
+            node=node,
+            admission=self.admission,
+            notices=self.notices,
         )
         self.rights, self.installed = Rights(self.channels, role_of), InstalledExtensions()
         self.request_events = RequestEvents(
@@ -146,6 +158,7 @@ class ServerState:
         self.subscriptions = Subscriptions(
             options,
             self.hub,
+            work_patterns=self.rules.work_patterns,
             presence=self.presence,
             rights=self.rights,
             work=self.work,
@@ -166,12 +179,30 @@ class ServerState:
             topics=self.topics,
             notices=self.notices,
             keeps_history=any(rule.history is not None and rule.durable for rule in rules),
-            has_work_queues=bool(self.options.work_patterns),
+            has_work_queues=bool(self.rules.work_patterns),
         )
 
     def _guard(self) -> Guard:
         is_used = any(rule.is_guarded for rule in self.rules.all)
-        return Guard(self.rules.is_guarded, self.options.guard, is_used=is_used)
+        options = self.options
+        limits = GuardLimits(
+            window_s=options.guard_window / 1000,
+            min_receivers=options.guard_receivers,
+            min_messages=options.guard_messages,
+            grace_s=options.guard_window / 12_000,
+            first_pause_s=options.guard_retry / 1000,
+        )
+        return Guard(self.rules.is_guarded, limits, is_used=is_used)
+
+    def _histories(self) -> Histories:
+        options, stamp = self.options, self.node.stamp
+        limits = HistoryLimits(
+            entries=options.max_history,
+            bytes=options.max_history_bytes,
+            share_entries=options.quota_history,
+            share_bytes=options.quota_history_bytes,
+        )
+        return Histories(limits, self.store, stamp(), stamp)
 
     def _topics(self) -> Topics:
         options = self.options
@@ -179,7 +210,7 @@ class ServerState:
             self.routes.__contains__,
             self.rules.topic,
             most=options.max_topics,
-            makers=SenderQuota(options.quotas.quota_topics, 0),
+            makers=SenderQuota(options.quota_topics, 0),
             are_used=any(rule.topic for rule in self.rules.all),
             on_change=self.topic_changes.note,
         )
@@ -187,14 +218,19 @@ class ServerState:
     def _waiting_places(self) -> WaitingPlaces[Session]:
         options, hub = self.options, self.hub
         owner = SharedQueueSessions(hub, self.sessions, self.node)
-        quotas = options.quotas
-        senders = SenderQuota(quotas.quota_addressed, quotas.quota_addressed_bytes)
+        senders = SenderQuota(options.quota_addressed, options.quota_addressed_bytes)
+        of_subjects = SharedQueueLimits(
+            options.max_subject_queue, options.max_subject_queue_bytes, options.max_subject_queues
+        )
+        of_work = SharedQueueLimits(
+            options.max_work_queue, options.max_work_queue_bytes, options.max_work_queues
+        )
         return WaitingPlaces(
-            Subjects(hub, owner, options.subject_limits, senders),
+            Subjects(hub, owner, of_subjects, senders),
             WorkQueues(
                 hub,
                 owner,
-                limits=options.work_limits,
+                limits=of_work,
                 senders=senders,
                 channels=self.channels,
                 is_used=hub.has_work_queues,

@@ -1,6 +1,6 @@
 """Adds and removes subscriptions, for clients, operators and restarts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.bayeux.limits.quotas import Quotas
@@ -14,7 +14,6 @@ from holdfast.bayeux.state.subscription_details import (
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.operation import Operation
-from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.delivery.basics.channels import Channel, overlaps
 from holdfast.delivery.requests.responders import be_silent_on, end_silence_on
@@ -22,6 +21,7 @@ from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.presence import Presence
 from holdfast.delivery.routing.selections import Filter
 from holdfast.delivery.shared_queues.work_queues import WorkQueues
+from holdfast.settings import Settings
 
 
 class Subscriptions:
@@ -29,15 +29,17 @@ class Subscriptions:
 
     def __init__(
         self,
-        options: Options,
+        options: Settings,
         hub: Hub[Session],
         *,
+        work_patterns: Sequence[str],
         presence: Presence[Session],
         rights: Rights,
         work: WorkQueues[Session],
         quotas: Quotas,
     ) -> None:
         self._options = options
+        self._work_patterns = work_patterns
         self._hub, self._routes, self._counters = hub, hub.routes, hub.counters
         self._presence = presence
         self._rights = rights
@@ -138,7 +140,7 @@ class Subscriptions:
 
     def _refuse_choice(self, patterns: Iterable[str], option: str) -> None:
         """Refuse an option that lets a receiver choose among the messages of a work queue."""
-        for work in self._options.work_patterns:
+        for work in self._work_patterns:
             if any(overlaps(work, pattern) for pattern in patterns):
                 raise Refused(ErrorReply.DELIVERY_INVALID, "user.illegalArgument", option)
 

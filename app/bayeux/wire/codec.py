@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.wire.hooks import names_of
 from holdfast.bayeux.wire.unfit import Salvage, Unfit, malformed, no_object
 from holdfast.delivery.basics.json_text import is_deeper, to_json, to_strict_json
+from holdfast.settings.limits import LimitSettings
 
 Json = dict[str, Any]
 
@@ -27,16 +27,15 @@ _STRUCTURE: Final = b"[]{},:"
 _CONTENT: Final = bytes(set(range(256)).difference(_STRUCTURE, b'"'))
 
 
-@dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """Limits of one request, on any transport."""
+    """Limits of one request, on any transport, read once."""
 
-    bytes: int = 4 * 1024 * 1024
-    messages: int = 5000
-    depth: int = 512
-    # Names of members count too, and an array or object counts twice. Reading the default number
-    # takes about 15 ms.
-    values: int = 65_000
+    def __init__(self, settings: LimitSettings) -> None:
+        self.bytes = settings.max_request_size
+        self.messages = settings.max_batch
+        self.depth = settings.max_depth
+        # Reading the default number takes about 15 ms.
+        self.values = settings.max_values
 
 
 def decode(body: bytes, limits: RequestLimits) -> list[Json]:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -20,6 +19,10 @@ _LEGAL: Final = re.compile(r"/[A-Za-z0-9 !#$()*+\-./@_{~}]+")
 # Lookups of channels with more segments are computed on demand: subscribing does not need them, and
 # for ten thousand of the longest names they would take half a second.
 _FEW_SEGMENTS: Final = 8
+
+# The default limits of a channel name.
+MAX_LENGTH: Final = 1024
+MAX_SEGMENTS: Final = 64
 
 # The cache is dropped when it exceeds this number of names, or the number of characters below.
 _CACHED_NAMES = 20_000
@@ -65,19 +68,11 @@ class Channel:
         return lookups(self.name) if self._lookups is None else self._lookups
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelLimits:
-    """Limits of a channel name."""
-
-    length: int = 1024
-    segments: int = 64
-
-
 class Channels:
     """A cache of parsed channel names; dropped when it is full."""
 
-    def __init__(self, limits: ChannelLimits | None = None) -> None:
-        self._limits = limits or ChannelLimits()
+    def __init__(self, max_length: int = MAX_LENGTH, max_segments: int = MAX_SEGMENTS) -> None:
+        self._max_length, self._max_segments = max_length, max_segments
         self._seen: dict[str, Channel | None] = {}
         self._characters = 0
         self._reserved: tuple[str, ...] = (SYSTEM, REPLIES)
@@ -96,7 +91,7 @@ class Channels:
             return self._learn(name)
 
     def _learn(self, name: str) -> Channel | None:
-        if len(name) > self._limits.length:
+        if len(name) > self._max_length:
             return None
         if name.startswith(REPLIES):
             # The channel serves one request; caching it would only evict others.
@@ -123,7 +118,7 @@ class Channels:
         kind = _kind(name)
         name = canonical(name)
         segments = name.split("/")[1:]
-        if not 1 <= len(segments) <= self._limits.segments or "" in segments:
+        if not 1 <= len(segments) <= self._max_segments or "" in segments:
             return None
         last = segments.pop()
         if "*" in segments or "**" in segments:

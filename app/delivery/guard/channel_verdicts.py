@@ -15,19 +15,19 @@ _MOST_PUBLISHERS = 64
 class GuardLimits:
     """Thresholds for holding a channel, and limits of what the guard remembers."""
 
-    window_s: float = 60.0
+    window_s: float
     # This many receivers must refuse messages before the guard suspects the messages, ...
-    min_receivers: int = 3
+    min_receivers: int
     # ... and this many messages must be refused. A single one becomes a dead letter.
-    min_messages: int = 5
+    min_messages: int
+    # How long other receivers get to accept what some refuse.
+    grace_s: float
+    # The pause before the first probe of a held channel. It doubles up to the longest pause.
+    first_pause_s: float
     # How many receivers of a channel are tracked. Beyond that, a sample that clients cannot
     # influence.
     receivers: int = 200
     channels: int = 1000
-    # How long other receivers get to accept what some refuse.
-    grace_s: float = 5.0
-    # The pause before the first probe of a held channel. It doubles up to the longest pause.
-    first_pause_s: float = 5.0
     longest_pause_s: float = 300.0
 
 

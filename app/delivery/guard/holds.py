@@ -43,13 +43,13 @@ class Guard:
     def __init__(
         self,
         guards: Callable[[str], bool],
-        limits: GuardLimits | None = None,
+        limits: GuardLimits,
         *,
         is_used: bool = True,
     ) -> None:
         self._guards = guards
         self.is_used = is_used
-        self._limits = limits or GuardLimits()
+        self._limits = limits
         self._half_s = self._limits.window_s / 2
         # In the order in which their windows began.
         self._verdicts: dict[str, ChannelVerdicts] = {}

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from sys import maxsize
 from typing import NamedTuple
 
 # The approximate size of a letter without its event.
@@ -15,9 +16,9 @@ _SLACK = 8
 class LetterLimits:
     """The limits of number and size of dead letters, and the share of one channel or subject."""
 
-    count: int = 100_000
-    bytes: int = 256 * 1024**2
-    share: int = 64 * 1024**2
+    count: int = maxsize
+    bytes: int = maxsize
+    share: int = maxsize
 
 
 class Removal(Enum):

@@ -8,7 +8,6 @@ from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.topics.sender_quota import SenderQuota
 
 # `SharedQueues` checks the limits before a message enters. Requeued messages always fit.
-_UNLIMITED = QueueLimits(entries=2**62, bytes=2**62)
 
 
 class ChargedQueue(CallbackQueue):
@@ -20,7 +19,7 @@ class ChargedQueue(CallbackQueue):
     __slots__ = ("_accounts", "_senders")
 
     def __init__(self, counters: Counters, senders: SenderQuota) -> None:
-        super().__init__(_UNLIMITED, counters)
+        super().__init__(QueueLimits(), counters)
         self._senders = senders
         # The senders that a message is charged to, by its id.
         self._accounts: dict[int, Sequence[str]] = {}

@@ -3,6 +3,7 @@
 from bisect import bisect_left, insort
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from sys import maxsize
 from typing import Final
 
 from holdfast.delivery.basics.counters import Counters
@@ -19,8 +20,8 @@ from holdfast.delivery.queues.in_flight import InFlight
 class QueueLimits:
     """The limits of one receiver's queue. Entries in flight count."""
 
-    entries: int = 10_000
-    bytes: int = 16 * 1024 * 1024
+    entries: int = maxsize
+    bytes: int = maxsize
 
 
 _WRITTEN: Final = SettledBy.WRITTEN

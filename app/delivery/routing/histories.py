@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
+from sys import maxsize
 from typing import Any, Final
 
 from holdfast.delivery.basics.channels import Channel
@@ -25,11 +26,11 @@ _by_id = attrgetter("id")
 class HistoryLimits:
     """The limits of all histories together."""
 
-    entries: int = 100_000
-    bytes: int = 64 * 1024 * 1024
+    entries: int = maxsize
+    bytes: int = maxsize
     # The limits for one subject or address; zero means no limit.
-    share_entries: int = 50_000
-    share_bytes: int = 32 * 1024 * 1024
+    share_entries: int = 0
+    share_bytes: int = 0
 
 
 class Arrival:

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from sys import maxsize
 from typing import Final, Generic, TypeVar
 
 from holdfast.delivery.basics.error_codes import CODES, ErrorCode
@@ -35,9 +36,9 @@ MOST: Final = 200
 class SharedQueueLimits:
     """Limits of each shared queue of one kind, and how many queues there may be."""
 
-    entries: int = 10_000
-    bytes: int = 16 * 1024 * 1024
-    queues: int = 10_000
+    entries: int = maxsize
+    bytes: int = maxsize
+    queues: int = maxsize
 
 
 class Undeliverable(Exception):

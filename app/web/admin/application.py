@@ -112,7 +112,7 @@ def make_admin(
     peers = Peers() if feed is None else feed.options.peers
     opened = open_requests or OpenRequests(tokens)
     # Others count what comes to them.
-    shards = 1 if feed is None else feed.bayeux.state.options.shards
+    shards = 1 if feed is None else feed.bayeux.state.shards
     strangers = Throttle(STRANGERS.part(shards))
     door = _AccessControl(tokens, clock, notices, peers, by_login, opened, strangers)
     application = web.Application(middlewares=[door.serve])

@@ -9,6 +9,7 @@ from holdfast.bayeux.wire.codec import RequestLimits, decode
 from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.bayeux.wire.unfit import Unfit
 from holdfast.delivery.basics.json_text import to_json
+from holdfast.settings.limits import LimitSettings
 from holdfast.store.operator_input import GroupedBy, Ms, values_of
 from holdfast.store.replays.parameters import ReplayOptions
 
@@ -110,7 +111,7 @@ def _with_publishable_data(options: ReplayOptions) -> ReplayOptions:
     if len(written) > MAX_EDIT:
         raise ValueError(f"edit.data has more than {MAX_EDIT} bytes")
     try:
-        (message,) = decode(b'{"data":' + written + b"}", RequestLimits())
+        (message,) = decode(b'{"data":' + written + b"}", RequestLimits(LimitSettings()))
     except RequestRefused as refused:
         raise ValueError("edit.data cannot be published") from refused
     if isinstance(message, Unfit):

@@ -15,13 +15,13 @@ from holdfast.bayeux.sessions.status import (
     limits,
     wall_ms,
 )
-from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.node import NS_PER_MS, Node
 from holdfast.delivery.guard.holds import Guard
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages import entries
 from holdfast.delivery.queues.dispatcher import DEFAULT_POLICY, DispatcherState
 from holdfast.delivery.queues.queue import CallbackQueue
+from holdfast.settings import Settings
 from holdfast.store.operator_input import Count, Ms
 from holdfast.web.admin.message_views import KeptMessage, kept_message
 from holdfast.web.admin.session_filter import AnyDispatcherState
@@ -151,7 +151,7 @@ def held_channel(guard: Guard, node: Node, channel: str, now: float) -> HeldChan
 
 
 def session_summary(
-    options: Options, node: Node, session: LiveSession, now: float
+    options: Settings, node: Node, session: LiveSession, now: float
 ) -> SessionSummary:
     """Return a session as lists show it."""
     queue, hold, limit = session.queue, hold_of(session), limits(options, session)
@@ -180,7 +180,7 @@ def session_summary(
 
 
 def whole_session(
-    options: Options,
+    options: Settings,
     node: Node,
     session: LiveSession,
     dead: int,

@@ -11,7 +11,6 @@ from holdfast.bayeux.wire.codec import Json, RequestLimits
 from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.request_owner import (
-    LIMITS,
     may_change_session,
     owner_in,
     plain_id_in,
@@ -42,9 +41,9 @@ class Door:
         shard_of: The shard in another process that has a bucket, or None for this process.
         shards: Those in other processes.
         subject_of: Whose session a handshake asks for.
+        limits: Beyond these, any shard refuses a request.
         gives: Gives the connection of a request to the shard that has to handle it; returns False
             if it stays.
-        limits: Beyond these, any shard refuses a request.
     """
 
     def __init__(
@@ -54,8 +53,8 @@ class Door:
         shard_of: Callable[[int], int | None],
         shards: Mapping[int, FarShard],
         subject_of: SubjectOf,
+        limits: RequestLimits,
         gives: Gives = _gives_nothing,
-        limits: RequestLimits = LIMITS,
     ) -> None:
         self._own = own
         self._client_ids = client_ids

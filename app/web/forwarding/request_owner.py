@@ -30,7 +30,6 @@ _HIDING: Final = re.compile(rb"\\u00[2-7]")
 _MOST_SALVAGED: Final = 65_536
 _MOST_ESCAPES: Final = 200_000
 # The limits of servers without settings.
-LIMITS: Final = RequestLimits()
 
 
 def written_id_in(body: bytes) -> bytes:
@@ -66,7 +65,7 @@ def plain_id_in(body: bytes) -> str | None:
     return found[1].decode() if count == 1 or count == body.count(found[0]) else None
 
 
-def owner_in(body: bytes, limits: RequestLimits = LIMITS) -> Json | str | None:
+def owner_in(body: bytes, limits: RequestLimits) -> Json | str | None:
     """Return the handshake of a request, which is handled before its other messages.
 
     Without one, return the client id of the first message that has one, or None if none has. A body
@@ -88,7 +87,7 @@ def owner_in(body: bytes, limits: RequestLimits = LIMITS) -> Json | str | None:
     return client_id if isinstance(client_id, str) else None
 
 
-def may_change_session(body: bytes, limits: RequestLimits = LIMITS) -> bool:
+def may_change_session(body: bytes, limits: RequestLimits) -> bool:
     """Return whether a request may give its socket another session, or cannot be read at once."""
     messages = messages_in(body, limits)
     return (

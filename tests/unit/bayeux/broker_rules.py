@@ -13,12 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.letters.dead import DeadLetter
-from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.ports.store_port import StorePort
-from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
-from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
+from holdfast.delivery.topics.configured import TopicRecord
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.broker_model import (
     DEAD_MESSAGE,
     DENIED,
@@ -50,15 +48,15 @@ from tests.unit.extensions.delivering import connect, no
 
 # Longer than a session waits for its client.
 LONG_S = 1001.0
-TOPIC = TopicConfig(destroy_delay_ms=int(DELAY_S * 1000))
+DELAY = int(DELAY_S * 1000)
 OPTIONS: dict[str, Any] = {
-    "max_interval_s": LONG_S - 1,
-    "subject_limits": SharedQueueLimits(entries=MOST_SHARED),
-    "work_limits": SharedQueueLimits(entries=MOST_SHARED),
+    "max_interval": int(LONG_S * 1000) - 1000,
+    "max_subject_queue": MOST_SHARED,
+    "max_work_queue": MOST_SHARED,
     # It is not in the model.
     "channels": {
-        RULED: ChannelRule(topic=TOPIC, history=HistoryDepth(DEPTH)),
-        JOBS: ChannelRule(topic=TOPIC, is_work_queue=True),
+        RULED: ChannelSettings(topic=True, destroy_delay=DELAY, history=DEPTH),
+        JOBS: ChannelSettings(topic=True, destroy_delay=DELAY, work_queue=True),
     },
 }
 LIFE_S = 1.5

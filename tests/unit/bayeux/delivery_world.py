@@ -6,13 +6,11 @@ from typing import Any
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.trails import Trail
-from holdfast.delivery.queues.queue import QueueLimits
-from holdfast.delivery.topics.configured import TopicConfig
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.delivery_answers import TIMEOUT_S
 from tests.unit.bayeux.delivery_books import (
     ATTEMPTS,
@@ -42,15 +40,15 @@ def new_server(backing: Backing, after: Server | None = None) -> Server:
         keeper=backing.keeper,
         journal=backing.journal,
         after=after,
-        timeout_s=TIMEOUT_S,
-        max_interval_s=MAX_INTERVAL_S,
-        queue_limits=QueueLimits(entries=MOST),
+        timeout=round(TIMEOUT_S * 1000),
+        max_interval=round(MAX_INTERVAL_S * 1000),
+        max_queue=MOST,
         # It is not in the model.
         channels={
-            PATIENT: ChannelRule(attempts=ATTEMPTS, backoff_s=BACKOFF_S),
-            DEADLY: ChannelRule(max_attempts=MOST_ATTEMPTS),
+            PATIENT: ChannelSettings(attempts=ATTEMPTS, backoff=round(BACKOFF_S * 1000)),
+            DEADLY: ChannelSettings(max_attempts=MOST_ATTEMPTS),
             # Topics, which count their messages.
-            "/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=1000)),
+            "/**": ChannelSettings(topic=True, destroy_delay=1000),
         },
     )
     backing.serve(server.bayeux)

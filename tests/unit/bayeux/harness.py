@@ -22,7 +22,6 @@ from holdfast.bayeux.session import Carrier, Exchange, Pipe, Session
 from holdfast.bayeux.state.server_state import Outcome
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller, Speaker
 from holdfast.bayeux.wire.client_ids import ClientIds
-from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.receipts import Taken
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.node import Node
@@ -32,6 +31,7 @@ from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.counting import topic_of
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
+from holdfast.settings import Settings
 from tests.unit.bayeux.numbered_bytes import numbered_bytes
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
@@ -179,6 +179,7 @@ class Server:
         is_turn_over: Callable[[], bool] = lambda: False,
         node: str = "here",
         buckets: Sequence[int] = range(1000),
+        shards: int = 1,
         **options: Any,
     ) -> None:
         """With `after` it replaces a server that has gone: time and numbers continue."""
@@ -201,7 +202,8 @@ class Server:
         # The roles of stored sessions, by warrant.
         self.roles: dict[str, str] = {}
         self.bayeux = assemble(
-            Options(**options),
+            Settings(**options),
+            shards=shards,
             node=Node(node, self._stamp, "test", self._hear_stamp),
             store=self.keeper,
             epoch="",

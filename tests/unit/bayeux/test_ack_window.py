@@ -19,7 +19,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.effort import TIMES
@@ -97,8 +96,8 @@ class AckWindow(RuleBasedStateMachine):
         self.server = Server(
             DeliveryWire,
             partial(Ack, announces_batch=False),
-            queue_limits=QueueLimits(entries=LIMIT),
-            max_interval_s=100_000.0,
+            max_queue=LIMIT,
+            max_interval=100_000_000,
         )
         self.number = 0
         self.taken: list[int] = []
@@ -322,7 +321,7 @@ def test_a_message_is_handed_over_once_if_no_reply_is_lost() -> None:
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_a_full_queue_has_room_again_when_its_batch_is_acked(cut: bool) -> None:
-    server = Server(partial(Ack, announces_batch=False), queue_limits=QueueLimits(entries=2))
+    server = Server(partial(Ack, announces_batch=False), max_queue=2)
     client = server.connected(ext={"ack": True})
     client.subscribe("/a")
     for number in range(4):

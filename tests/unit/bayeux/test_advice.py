@@ -10,11 +10,11 @@ from holdfast.bayeux.advice import (
     reconnect_advice,
     session_advice,
 )
-from holdfast.bayeux.wire.options import Options
+from holdfast.settings import Settings
 from tests.unit.bayeux.harness import Server
 
-SHORT = Options(timeout_s=20.0, interval_s=1.5, max_interval_s=7.0)
-LONG = Options(timeout_s=20.0, max_interval_s=7.0, handshake_reconnect=True)
+SHORT = Settings(timeout=20_000, interval=1500, max_interval=7000)
+LONG = Settings(timeout=20_000, max_interval=7000, handshake_reconnect=True)
 
 
 def test_times_on_the_wire_are_whole_milliseconds() -> None:
@@ -23,7 +23,7 @@ def test_times_on_the_wire_are_whole_milliseconds() -> None:
 
 
 def test_the_advice_of_a_session_has_its_own_timeout_and_current_interval() -> None:
-    session = Server(timeout_s=20.0).client().session
+    session = Server(timeout=20_000).client().session
     session.timeout_s, session.rest_interval_s = 3.0, 0.25
     assert session_advice(session, SHORT) == {
         "reconnect": "retry",
@@ -41,13 +41,13 @@ def test_the_advice_for_a_client_without_a_session_says_how_to_reconnect_and_whe
 
 
 @pytest.mark.parametrize(
-    ("interval_s", "reconnect", "interval"),
-    [(2.0, "retry", 2000), (0.0, "none", 0), (-1.0, "none", 0)],
+    ("setting", "reconnect", "interval"),
+    [(2000, "retry", 2000), (0, "none", 0), (-1000, "none", 0)],
 )
 def test_the_multiple_clients_advice_says_to_poll_or_to_stop(
-    interval_s: float, reconnect: str, interval: int
+    setting: int, reconnect: str, interval: int
 ) -> None:
-    assert multiple_clients_advice(Options(multi_session_interval_s=interval_s)) == {
+    assert multiple_clients_advice(Settings(multi_session_interval=setting)) == {
         "reconnect": reconnect,
         "interval": interval,
         "timeout": 30000,
@@ -55,7 +55,7 @@ def test_the_multiple_clients_advice_says_to_poll_or_to_stop(
     }
 
 
-def every_kind_of_advice(options: Options) -> list[dict[str, Any]]:
+def every_kind_of_advice(options: Settings) -> list[dict[str, Any]]:
     return [
         session_advice(Server().client().session, options),
         reconnect_advice(options, "none"),

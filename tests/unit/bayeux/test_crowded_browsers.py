@@ -63,7 +63,7 @@ def test_a_connect_of_another_session_is_held_when_the_held_connect_of_the_brows
 
 
 def test_an_extra_session_of_a_browser_is_refused_if_the_polling_interval_is_zero() -> None:
-    _, (alice, bob) = crowd(2, multi_session_interval_s=0.0)
+    _, (alice, bob) = crowd(2, multi_session_interval=0)
     alice.connect()
     reply = bob.connect().reply
     assert (reply["successful"], "error" in reply) == (False, False)

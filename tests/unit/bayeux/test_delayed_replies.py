@@ -174,7 +174,7 @@ def pass_time_without_store(server: Server, seconds: int) -> None:
 
 @pytest.mark.parametrize("ack", [True, False])
 def test_a_client_whose_reply_waits_for_the_store_is_not_lost(*, ack: bool) -> None:
-    server = server_of(max_interval_s=10.0)
+    server = server_of(max_interval=10_000)
     client = named(server, ack=ack, retries=0, responseTimeout=15_000)
     publish(server, 1, 2)
     server.keeper.is_prompt = False
@@ -192,7 +192,7 @@ def test_a_client_whose_reply_waits_for_the_store_is_not_lost(*, ack: bool) -> N
 
 
 def test_a_client_whose_publish_waits_for_the_store_is_not_lost() -> None:
-    server = server_of(max_interval_s=2.0)
+    server = server_of(max_interval=2000)
     named(server)
     client = server.connected()
     session = client.session
@@ -208,7 +208,7 @@ def test_a_client_whose_publish_waits_for_the_store_is_not_lost() -> None:
 
 
 def test_a_client_whose_handshake_waits_for_the_store_is_not_lost() -> None:
-    server = server_of(max_interval_s=10.0)
+    server = server_of(max_interval=10_000)
     client = named(server, ack=False)
     publish(server, 1)
     heir = server.guest(browser=client.browser)
@@ -222,7 +222,7 @@ def test_a_client_whose_handshake_waits_for_the_store_is_not_lost() -> None:
 
 
 def test_an_attempt_whose_reply_waits_for_the_store_begins_with_the_reply() -> None:
-    server = server_of(max_interval_s=100.0)
+    server = server_of(max_interval=100_000)
     client = named(server, retries=0)
     publish(server, 1)
     connect(client, 1)
@@ -238,7 +238,7 @@ def test_an_attempt_whose_reply_waits_for_the_store_begins_with_the_reply() -> N
 
 
 def test_a_client_that_does_not_come_back_is_lost_after_its_delayed_reply() -> None:
-    server = server_of(max_interval_s=10.0)
+    server = server_of(max_interval=10_000)
     client = named(server, retries=0)
     publish(server, 1)
     server.keeper.is_prompt = False

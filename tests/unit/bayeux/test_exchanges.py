@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.state.service_channels import ServiceCall
-from holdfast.bayeux.wire.codec import RequestLimits
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from tests.unit.bayeux.harness import ABSENT, Json, Server
 
@@ -301,7 +300,7 @@ def test_a_failing_service_affects_no_other_message_of_the_request(
 
 
 def test_a_refused_request_has_no_effect() -> None:
-    server = Server(request_limits=RequestLimits(messages=2))
+    server = Server(max_batch=2)
     client = server.client()
     body = json.dumps([client.dress({"channel": "/meta/disconnect"})] * 3).encode()
     with pytest.raises(RequestRefused) as refused:

@@ -11,11 +11,10 @@ from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.rights import Vote
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.wire.codec import Json
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.message import Event
-from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.extensions.ack import Ack
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Server, Socket, Wire
 
 
@@ -55,7 +54,7 @@ def test_a_reply_that_cannot_be_encoded_is_replaced_by_an_error(
 
 
 def test_a_reply_that_cannot_be_encoded_does_not_stop_the_clocks_of_other_sessions() -> None:
-    server = Server(ForThoseWhoAsk(), timeout_s=5.0, max_interval_s=10.0)
+    server = Server(ForThoseWhoAsk(), timeout=5000, max_interval=10_000)
     people = [server.connected(ext={"odd": True}), *(server.connected() for _ in range(5))]
     held = [person.connect() for person in people]
     server.advance(6.0)
@@ -75,7 +74,7 @@ class BrokenWire(Wire):
 def test_a_failing_connection_does_not_affect_others(
     moment: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server = Server(timeout_s=5.0)
+    server = Server(timeout=5000)
     people = [server.connected() for _ in range(3)]
     for person in people:
         person.subscribe("/a")
@@ -113,7 +112,7 @@ def test_a_session_goes_on_if_a_hook_fails_when_the_server_ends_it() -> None:
 
 
 def test_lazy_messages_that_fall_due_between_connects_go_with_the_next() -> None:
-    server = Server(channels={"/lazy": ChannelRule(lazy_timeout_s=2.0)}, max_interval_s=60.0)
+    server = Server(channels={"/lazy": ChannelSettings(lazy_timeout=2000)}, max_interval=60_000)
     alice, bob = server.connected(), server.client()
     alice.subscribe("/lazy")
     bob.publish("/lazy", 1)
@@ -122,7 +121,7 @@ def test_lazy_messages_that_fall_due_between_connects_go_with_the_next() -> None
 
 
 def test_lazy_messages_that_are_not_due_between_connects_keep_waiting() -> None:
-    server = Server(channels={"/lazy": ChannelRule(lazy_timeout_s=4.0)}, max_interval_s=60.0)
+    server = Server(channels={"/lazy": ChannelSettings(lazy_timeout=4000)}, max_interval=60_000)
     alice, bob = server.connected(), server.client()
     alice.subscribe("/lazy")
     bob.publish("/lazy", 1)
@@ -199,7 +198,7 @@ def test_a_queue_that_fills_up_twice_is_logged_once_and_then_with_a_count(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING)
-    server = Server(queue_limits=QueueLimits(entries=1))
+    server = Server(max_queue=1)
     alice, bob = server.connected(), server.client()
     alice.subscribe("/a")
     for number in range(3):

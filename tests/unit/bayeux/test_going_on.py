@@ -8,16 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.messages.keeping import HistoryDepth
-from holdfast.delivery.routing.histories import HistoryLimits
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.second_lives import RestartableServer
 
 CHANNELS = ["/b/x", "/b/y", "/p/x"]
 RULES = {
-    "/b/**": ChannelRule(history=HistoryDepth(4), durable=True),
-    "/p/**": ChannelRule(history=HistoryDepth(4)),
+    "/b/**": ChannelSettings(history=4, durable=True),
+    "/p/**": ChannelSettings(history=4),
 }
 STEPS = st.lists(
     st.one_of(
@@ -86,7 +84,7 @@ class Reader:
 def test_a_client_that_catches_up_misses_nothing_or_is_told_of_gaps(
     steps: list[tuple[str, Any]], has_acks: bool, most: int
 ) -> None:
-    server = RestartableServer(channels=RULES, history_limits=HistoryLimits(entries=most))
+    server = RestartableServer(channels=RULES, max_history=most)
     reader = Reader(server, has_acks)
     reader.come()
     reader.poll()

@@ -1,7 +1,7 @@
 """The attempts that dead letters list: failures, lost replies, and those before a restart."""
 
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.letters.dead import DeadLetter
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Client
 from tests.unit.bayeux.second_lives import (
     RestartableServer,
@@ -18,7 +18,7 @@ from tests.unit.bayeux.second_lives import (
 
 BUSY = "communication.noConnection"
 REFUSED = "user.update.error"
-DEADLY = {"/a": ChannelRule(max_attempts=3)}
+DEADLY = {"/a": ChannelSettings(max_attempts=3)}
 
 
 def attempts_of(letter: DeadLetter) -> list[tuple[int, str, str]]:
@@ -91,7 +91,7 @@ def test_a_message_that_kills_its_receivers_becomes_a_dead_letter_despite_a_rest
 
 
 def test_a_pending_message_is_neither_handed_over_again_nor_dead_lettered() -> None:
-    server = RestartableServer(channels={"/a": ChannelRule(max_attempts=1)})
+    server = RestartableServer(channels={"/a": ChannelSettings(max_attempts=1)})
     client = named(server)
     publish(server, 1)
     asked = connect(client, 1)
@@ -103,7 +103,7 @@ def test_a_pending_message_is_neither_handed_over_again_nor_dead_lettered() -> N
 
 
 def test_messages_behind_a_last_attempt_are_handed_over_after_its_verdict() -> None:
-    server = RestartableServer(channels={"/a": ChannelRule(max_attempts=2)})
+    server = RestartableServer(channels={"/a": ChannelSettings(max_attempts=2)})
     client = named(server)
     publish(server, 1, 2)
     connect(client, 1)
@@ -120,7 +120,7 @@ def test_messages_behind_a_last_attempt_are_handed_over_after_its_verdict() -> N
 
 
 def test_max_attempts_of_one_channel_do_not_limit_another() -> None:
-    server = RestartableServer(channels={"/b": ChannelRule(max_attempts=1)})
+    server = RestartableServer(channels={"/b": ChannelSettings(max_attempts=1)})
     client = named(server)
     publish(server, 1)
     connect(client, 1)

@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.node import TimestampSource
-from holdfast.delivery.messages.keeping import HistoryDepth
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.second_lives import RestartableServer, batch, connect, take
 
 pytestmark = pytest.mark.untraced
 
 HOUR_NS = 3_600_000_000_000
-RULES = {"/a": ChannelRule(history=HistoryDepth(1000), durable=True)}
+RULES = {"/a": ChannelSettings(history=1000, durable=True)}
 # What may happen, in any order.
 STEPS = ("publish", "ack", "take_over", "restart", "rename", "replay", "set_back", "set_forward")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import server_of
 from tests.unit.bayeux.second_lives import (
     connect,
@@ -187,7 +187,7 @@ def test_a_refusal_is_answered_when_its_dead_letter_is_stored() -> None:
     "code", ["user.update.holdback", "communication.noConnection", "user.update.error"]
 )
 def test_a_refusal_of_a_message_that_stays_is_answered_when_the_store_has_it(code: str) -> None:
-    server = server_of(channels={"/a": ChannelRule(attempts=3)})
+    server = server_of(channels={"/a": ChannelSettings(attempts=3)})
     client = named(server, retries=-1)
     publish(server, 1)
     (seq,) = seqs(connect(client, 1))

@@ -5,15 +5,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.extensions.ack import Ack
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Asked, Client, Server, Socket
 
 
 def lazy(lazy_timeout_s: float = 5.0, **options: Any) -> tuple[Server, Client]:
     """A server where /lazy is lazy, and a client that is subscribed to it and to /a."""
-    channels = {"/lazy": ChannelRule(lazy_timeout_s=lazy_timeout_s)}
+    channels = {"/lazy": ChannelSettings(lazy_timeout=round(lazy_timeout_s * 1000))}
     server = Server(partial(Ack, announces_batch=False), channels=channels, **options)
     client = server.connected()
     client.subscribe("/lazy", "/a")
@@ -63,7 +62,7 @@ def test_an_ordinary_message_takes_the_lazy_ones_with_it_in_order() -> None:
 
 
 def test_a_held_connect_that_times_out_takes_lazy_messages_with_it() -> None:
-    server, client = lazy(60.0, timeout_s=3.0)
+    server, client = lazy(60.0, timeout=3000)
     asked = client.connect()
     publish(server, "/lazy", 1)
     server.advance(3.1)
@@ -78,8 +77,8 @@ def test_a_reply_to_another_message_takes_lazy_messages_with_it() -> None:
 
 def test_the_shortest_lazy_timeout_of_several_messages_counts() -> None:
     channels = {
-        "/lazy": ChannelRule(lazy_timeout_s=5.0),
-        "/lazy/*": ChannelRule(lazy_timeout_s=2.0),
+        "/lazy": ChannelSettings(lazy_timeout=5000),
+        "/lazy/*": ChannelSettings(lazy_timeout=2000),
     }
     server = Server(channels=channels)
     client = server.connected()
@@ -108,7 +107,7 @@ def test_the_shortest_lazy_timeout_of_several_messages_counts() -> None:
 def test_a_rule_makes_a_channel_lazy_if_its_pattern_covers_the_channel(
     pattern: str, is_lazy: bool
 ) -> None:
-    server = Server(channels={pattern: ChannelRule(lazy_timeout_s=5.0)})
+    server = Server(channels={pattern: ChannelSettings(lazy_timeout=5000)})
     client = server.connected()
     client.subscribe("/a/b")
     asked = client.connect()
@@ -117,7 +116,7 @@ def test_a_rule_makes_a_channel_lazy_if_its_pattern_covers_the_channel(
 
 
 def test_a_lazy_message_that_falls_due_without_a_connect_arrives_with_the_next_one() -> None:
-    server, client = lazy(1.0, max_interval_s=20.0)
+    server, client = lazy(1.0, max_interval=20_000)
     publish(server, "/lazy", 1)
     server.advance(5.0)
     asked = client.connect()
@@ -128,7 +127,7 @@ def test_a_lazy_message_that_falls_due_without_a_connect_arrives_with_the_next_o
 
 
 def test_lazy_messages_over_a_websocket_wait_for_their_timeout_or_another_message() -> None:
-    channels = {"/lazy": ChannelRule(lazy_timeout_s=5.0)}
+    channels = {"/lazy": ChannelSettings(lazy_timeout=5000)}
     server = Server(channels=channels)
     client = server.connected(socket=Socket(), browser="mine")
     client.subscribe("/lazy", "/a")
@@ -159,7 +158,7 @@ def test_unacked_lazy_messages_do_not_release_the_next_connect() -> None:
 
 
 def test_a_lazy_message_that_finds_no_room_does_not_release_the_held_connect() -> None:
-    server, client = lazy(1.0, queue_limits=QueueLimits(entries=0))
+    server, client = lazy(1.0, max_queue_bytes=1)
     asked = client.connect()
     publish(server, "/lazy", 1)
     server.advance(2.0)
@@ -168,7 +167,7 @@ def test_a_lazy_message_that_finds_no_room_does_not_release_the_held_connect() -
 
 
 def test_lazy_messages_that_are_due_go_with_the_next_acking_connect_over_a_websocket() -> None:
-    channels = {"/lazy": ChannelRule(lazy_timeout_s=1.0)}
+    channels = {"/lazy": ChannelSettings(lazy_timeout=1000)}
     server = Server(partial(Ack, announces_batch=False), channels=channels)
     client = server.connected(socket=Socket(), browser="mine", ext={"ack": True})
     client.subscribe("/lazy")
@@ -189,7 +188,7 @@ def test_lazy_messages_that_cannot_be_written_go_with_the_next_connect() -> None
 
 
 def test_lazy_messages_that_a_closing_websocket_did_not_take_go_with_the_next_connect() -> None:
-    server = Server(channels={"/lazy": ChannelRule(lazy_timeout_s=1.0)})
+    server = Server(channels={"/lazy": ChannelSettings(lazy_timeout=1000)})
     socket = Socket()
     client = server.connected(socket=socket, browser="mine")
     client.subscribe("/lazy")

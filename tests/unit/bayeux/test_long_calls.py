@@ -5,20 +5,17 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.messages.keeping import HistoryDepth
-from holdfast.delivery.topics.configured import TopicConfig
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.request import Request
-from holdfast.settings.limits import QuotaSettings
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Asked, Client, Json, Server
 
 pytestmark = pytest.mark.untraced
 
 TOPICS, PRESENCE = "/service/topics", "/service/presence"
 RULES = {
-    "/t/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=-1), history=HistoryDepth(1)),
-    "/room/**": ChannelRule(has_presence=True),
+    "/t/**": ChannelSettings(topic=True, destroy_delay=-1, history=1),
+    "/room/**": ChannelSettings(presence=True),
 }
 MANY = 100
 # Calls that are answered with a hundred items.
@@ -126,11 +123,11 @@ def _is_answered(here: Server, asked: Asked) -> bool:
 )
 def test_an_answer_is_charged_to_its_address_by_what_it_returns(call: Json) -> None:
     # The bucket has as many requests as two answers cost.
-    assert _charged(busy(quotas=QuotaSettings(budget_requests=2)), call) == [True, True, False]
+    assert _charged(busy(budget_requests=2), call) == [True, True, False]
 
 
 def test_an_erasure_is_charged_by_what_it_erases() -> None:
-    here = busy(quotas=QuotaSettings(budget_requests=1))
+    here = busy(budget_requests=1)
     call = {"channel": TOPICS, "data": {"erase": "/t/*", "limit": 50}}
     client = here.client(caller=Caller("203.0.113.7", network="203.0.113.7"))
     for _ in range(2):

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.errors import RequestRefused
-from holdfast.bayeux.wire.options import Durable
 from holdfast.delivery.basics.error_codes import DELIVERY_ENDED
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, Wire, server_of
 from tests.unit.bayeux.second_lives import RestartableServer, named, publish
@@ -129,7 +128,7 @@ def test_a_handshake_that_comes_with_others_announces_the_messages_that_come_wit
     server = server_of(
         allow_message_delivery_during_handshake=True,
         is_turn_over=lambda: True,
-        durable=Durable.NONE,
+        durable="none",
     )
     client = named(server, ack=False)
     publish(server, 1)

@@ -2,14 +2,13 @@
 
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.topics.configured import TopicConfig
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Client, Json, Server
 from tests.unit.bayeux.second_lives import RestartableServer, again, batch, connect, take
 
 NAME = "/topic/a"
-RULE = {"/topic/**": ChannelRule(topic=TopicConfig())}
+RULE = {"/topic/**": ChannelSettings(topic=True)}
 
 
 def server() -> RestartableServer:

@@ -8,7 +8,6 @@ import pytest
 
 from holdfast.bayeux.expiry import expired_messages
 from holdfast.delivery.guard.holds import ChannelHold
-from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, Server, Wire
@@ -25,11 +24,11 @@ from tests.unit.bayeux.second_lives import (
 )
 
 FOREVER = -1
-PLACES = QueueLimits(entries=3)
+PLACES = 3
 
 
 def server_of(**options: Any) -> RestartableServer:
-    return RestartableServer(**{"queue_limits": PLACES, "max_interval_s": 10_000.0, **options})
+    return RestartableServer(**{"max_queue": PLACES, "max_interval": 10_000_000, **options})
 
 
 def publish(sender: Client, *numbers: int, life_ms: int = 1000, is_forced: bool = True) -> None:
@@ -123,7 +122,7 @@ def test_returned_messages_leave_the_queue_and_the_store_when_they_expire() -> N
 
 @pytest.mark.parametrize("life_ms", [500, 5000])
 def test_a_message_in_flight_expires_only_after_contact_is_lost(life_ms: int) -> None:
-    server = server_of(max_interval_s=2.0)
+    server = server_of(max_interval=2000)
     client = named(server, retries=-1)
     publish(server.connected(), 1, life_ms=life_ms)
     connect(client, 1)
@@ -135,7 +134,7 @@ def test_a_message_in_flight_expires_only_after_contact_is_lost(life_ms: int) ->
 
 
 def test_a_message_expires_if_the_reply_that_carries_it_cannot_be_sent() -> None:
-    server = Server(DeliveryWire, partial(Ack, announces_batch=False), max_interval_s=100.0)
+    server = Server(DeliveryWire, partial(Ack, announces_batch=False), max_interval=100_000)
     client = server.connected()
     client.subscribe("/a")
     asked = client.connect()
@@ -191,7 +190,7 @@ def test_a_message_expires_if_the_reply_that_redelivers_it_cannot_be_sent() -> N
 
 
 def test_an_expired_message_leaves_a_plain_session_without_a_held_connect() -> None:
-    server = Server(DeliveryWire, max_interval_s=100.0)
+    server = Server(DeliveryWire, max_interval=100_000)
     client = server.connected()
     client.subscribe("/a")
     publish(server.connected(), 1)
@@ -283,7 +282,7 @@ def test_expired_messages_make_room_before_a_full_queue_refuses_anything() -> No
 
 
 def test_expired_messages_leave_room_in_a_queue_that_is_full_by_bytes() -> None:
-    server = server_of(queue_limits=QueueLimits(bytes=400))
+    server = server_of(max_queue=100, max_queue_bytes=400)
     named(server).disconnect()
     sender = server.connected()
     for _ in range(20):
@@ -315,7 +314,7 @@ def test_each_tick_expires_a_limited_number_of_messages_until_none_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(expired_messages, "_MOST", 20)
-    server = server_of(queue_limits=QueueLimits(entries=100), max_sessions_per_subject=100)
+    server = server_of(max_queue=100, max_sessions_per_subject=100)
     for number in range(1, 16):
         named(server, name=f"joe/{number}").disconnect()
     sender = server.connected()

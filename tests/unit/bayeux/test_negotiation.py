@@ -9,9 +9,9 @@ import pytest
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.messages.batch import Batch
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import TRANSPORTS, Json, Server
 from tests.unit.bayeux.newcomers import assert_turned_away, greeting, sessions
 
@@ -161,7 +161,7 @@ def test_lazy_messages_wait_while_a_handshake_is_pending() -> None:
             session.subscriptions.add("/lazy")
             return None
 
-    server = Server(Subscriber(), Slow(), channels={"/lazy": ChannelRule(lazy_timeout_s=1.0)})
+    server = Server(Subscriber(), Slow(), channels={"/lazy": ChannelSettings(lazy_timeout=1000)})
     client = server.guest()
     asked = client.handshake()
     server.for_extensions.publish("/lazy", 1)

@@ -17,8 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.queues.queue import QueueLimits
+from holdfast.settings import ChannelSettings
 from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, Wire
 
@@ -58,11 +57,11 @@ class PlainDelivery(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.server = Server(
-            timeout_s=3.0,
-            interval_s=0.5,
-            max_interval_s=2.0,
-            queue_limits=QueueLimits(entries=LIMIT),
-            channels={"/lazy": ChannelRule(lazy_timeout_s=1.0)},
+            timeout=3000,
+            interval=500,
+            max_interval=2000,
+            max_queue=LIMIT,
+            channels={"/lazy": ChannelSettings(lazy_timeout=1000)},
         )
         self.publisher = self.server.bayeux
         self.everybody: list[Person] = []

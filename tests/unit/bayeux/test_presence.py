@@ -8,16 +8,16 @@ from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.login import Login, LoginMethod
 from holdfast.bayeux.wire.operation import Operation
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.channels import PRESENCE
 from holdfast.delivery.queues.queue import CallbackQueue
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 from tests.unit.bayeux.publish.test_point_to_point import leave, named
 from tests.unit.bayeux.second_lives import RestartableServer, again, drain
 from tests.unit.bayeux.second_lives import named as kept
 from tests.unit.extensions.delivering import HOLDBACK, connect, no, publish
 
-RULES = {"/room/**": ChannelRule(has_presence=True)}
+RULES = {"/room/**": ChannelSettings(presence=True)}
 SERVICE = "/service/presence"
 ROOM = "/room/a"
 EVENTS = "/sys/presence/room/a"
@@ -293,7 +293,7 @@ def test_an_event_expires_for_watchers_that_do_not_fetch_it() -> None:
 
 
 def test_an_extension_can_offer_presence_on_channels_whose_rule_does_not() -> None:
-    here = server_of(channels={"/room/**": ChannelRule()})
+    here = server_of(channels={"/room/**": ChannelSettings()})
     here.for_extensions.offer_presence("/room/*")
     on(here, ROOM, "/room/a/b")
     assert ask(here.client(), {"channel": ROOM})["count"] == 1
@@ -317,7 +317,7 @@ def test_all_joins_and_leaves_of_a_turn_are_told_in_one_event() -> None:
 def test_ten_thousand_leaves_in_a_turn_are_told_in_events_of_a_hundred_each() -> None:
     here = server()
     state = here.bayeux.state
-    queue = CallbackQueue(state.options.queue_limits, state.counters)
+    queue = CallbackQueue(state.queue_limits, state.counters)
     members = [state.sessions.draft(queue) for _ in range(10_000)]
     presence = state.presence
     for each in members:

@@ -1,7 +1,6 @@
 """Durable sessions go on after a restart."""
 
 from holdfast.bayeux.sessions.status import last_seen_ms
-from holdfast.bayeux.wire.options import Durable
 from tests.unit.bayeux.harness import Client
 from tests.unit.bayeux.second_lives import (
     RestartableServer,
@@ -80,7 +79,7 @@ def test_a_refusal_that_the_store_has_lost_is_no_ack_after_a_restart() -> None:
 
 
 def test_a_client_that_cannot_refuse_is_believed_what_the_store_has_lost() -> None:
-    before = RestartableServer(durable=Durable.ACKED)
+    before = RestartableServer(durable="acked")
     client = before.client(ext={"ack": True})
     connect(client, 0)
     client.subscribe("/a")
@@ -175,7 +174,7 @@ def test_a_session_whose_client_left_before_a_restart_can_be_taken_over_after_it
 
 
 def test_an_unnamed_session_with_acks_can_survive_a_restart() -> None:
-    before = RestartableServer(durable=Durable.ACKED)
+    before = RestartableServer(durable="acked")
     client = before.client(ext={"ack": True})
     connect(client, 0)
     client.subscribe("/a")

@@ -2,7 +2,6 @@
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.status import hold_of
-from holdfast.bayeux.wire.options import Durable
 from tests.unit.bayeux.harness import Wire
 from tests.unit.bayeux.second_lives import (
     RestartableServer,
@@ -60,7 +59,7 @@ def test_a_queue_hold_whose_end_passed_before_a_restart_ends_at_once() -> None:
 
 
 def test_a_queue_hold_of_a_session_without_terms_survives_a_restart() -> None:
-    server = RestartableServer(durable=Durable.ACKED)
+    server = RestartableServer(durable="acked")
     client = server.client(ext={"ack": True})
     connect(client, 0)
     client.subscribe("/a")

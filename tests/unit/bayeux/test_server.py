@@ -6,7 +6,6 @@ import pytest
 
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.steps import Reason
-from holdfast.delivery.queues.queue import QueueLimits
 from tests.unit.bayeux.harness import Server, Wire
 
 
@@ -53,7 +52,7 @@ def test_a_message_waits_for_the_next_connect_of_its_receiver() -> None:
 
 
 def test_a_full_queue_discards_the_newest_for_its_receiver_alone() -> None:
-    server = Server(queue_limits=QueueLimits(entries=2))
+    server = Server(max_queue=2)
     full, other, publisher = server.connected(), server.connected(), server.client()
     full.subscribe("/a")
     other.subscribe("/a")
@@ -103,7 +102,7 @@ def test_client_ids_are_not_logged_when_sessions_begin_and_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.DEBUG):
-        server = Server(max_interval_s=1.0)
+        server = Server(max_interval=1000)
         alice, bob = server.connected(), server.connected()
         alice.subscribe("/a")
         alice.disconnect()

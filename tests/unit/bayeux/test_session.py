@@ -27,7 +27,7 @@ def test_a_session_belongs_to_the_browser_of_its_handshake() -> None:
 
 
 def test_a_client_with_another_cookie_does_not_keep_a_session_alive() -> None:
-    server = Server(max_interval_s=10.0)
+    server = Server(max_interval=10_000)
     alice = server.connected()
     thief = with_session_of(alice, server.guest(browser="thief"))
     for _ in range(3):
@@ -124,7 +124,7 @@ def test_a_handshake_on_each_socket_can_be_required() -> None:
 
 def newcomer(opened_s_before: float = 0.0, **fields: Any) -> tuple[Server, Client]:
     """A client that handshook over HTTP and goes on with the identity of its socket."""
-    server = Server(max_interval_s=60.0)
+    server = Server(max_interval=60_000)
     server.bayeux.identities.welcome("of the socket", server.now)
     server.advance(opened_s_before)
     client = server.client(**fields)
@@ -256,7 +256,7 @@ def test_each_session_has_a_number_of_its_own() -> None:
 
 
 def test_sessions_are_counted_by_how_they_ended() -> None:
-    server = Server(max_interval_s=1.0)
+    server = Server(max_interval=1000)
     server.client().disconnect()
     server.client()
     server.client()

@@ -30,26 +30,26 @@ def connected(**options: Any) -> tuple[Server, Client]:
 
 
 def test_a_session_that_never_connects_expires() -> None:
-    server = Server(max_interval_s=5.0)
+    server = Server(max_interval=5000)
     server.client()
     assert lifetime(server) == pytest.approx(5.1)
 
 
 def test_a_session_expires_when_its_next_connect_does_not_come() -> None:
-    server, client = connected(interval_s=2.0, max_interval_s=5.0)
+    server, client = connected(interval=2000, max_interval=5000)
     assert lifetime(server) == pytest.approx(7.1)
     assert client.connect().reply["error"] == "402::session_unknown"
 
 
 def test_the_session_timeout_starts_when_the_held_connect_is_answered() -> None:
-    server, client = connected(timeout_s=20.0, max_interval_s=5.0)
+    server, client = connected(timeout=20_000, max_interval=5000)
     client.connect()
     server.advance(19.9)
     assert lifetime(server) == pytest.approx(5.3)
 
 
 def test_an_interval_that_a_client_asks_for_prolongs_its_session_once() -> None:
-    server, client = connected(max_interval_s=5.0)
+    server, client = connected(max_interval=5000)
     client.connect(advice={"interval": 4000, "timeout": 0})
     server.advance(8.9)
     client.connect(advice={"timeout": 0})
@@ -57,7 +57,7 @@ def test_an_interval_that_a_client_asks_for_prolongs_its_session_once() -> None:
 
 
 def test_an_interval_that_the_server_sets_for_a_session_prolongs_it() -> None:
-    server, client = connected(max_interval_s=5.0)
+    server, client = connected(max_interval=5000)
     client.session.interval_s = 3.0
     client.connect(advice={"timeout": 0})
     assert lifetime(server) == pytest.approx(8.1)
@@ -74,20 +74,20 @@ def test_an_interval_that_the_server_sets_for_a_session_prolongs_it() -> None:
     ids=lambda message: str(message["channel"]),
 )
 def test_any_message_restarts_the_session_timeout(message: Json) -> None:
-    server, client = connected(max_interval_s=5.0)
+    server, client = connected(max_interval=5000)
     server.advance(4.0)
     client.send(message)
     assert lifetime(server) == pytest.approx(5.1)
 
 
 def test_a_message_does_not_shorten_the_session_timeout() -> None:
-    server, client = connected(interval_s=10.0, max_interval_s=5.0)
+    server, client = connected(interval=10_000, max_interval=5000)
     client.publish("/a", 1)
     assert lifetime(server) == pytest.approx(15.1)
 
 
 def test_a_message_does_not_change_when_a_held_connect_is_answered() -> None:
-    server, client = connected(timeout_s=20.0, max_interval_s=5.0)
+    server, client = connected(timeout=20_000, max_interval=5000)
     asked = client.connect()
     server.advance(10.0)
     client.publish("/a", 1)
@@ -98,7 +98,7 @@ def test_a_message_does_not_change_when_a_held_connect_is_answered() -> None:
 
 
 def test_a_session_without_connects_lives_as_long_as_it_publishes() -> None:
-    server, client = connected(max_interval_s=5.0)
+    server, client = connected(max_interval=5000)
     for _ in range(5):
         server.advance(4.0)
         assert client.publish("/a", 1).reply["successful"]
@@ -109,7 +109,7 @@ def test_a_session_without_connects_lives_as_long_as_it_publishes() -> None:
 
 
 def test_the_session_timeout_starts_when_the_client_closes_the_connection_of_its_connect() -> None:
-    server, client = connected(timeout_s=20.0, max_interval_s=5.0)
+    server, client = connected(timeout=20_000, max_interval=5000)
     asked = client.connect()
     server.advance(3.0)
     server.abort(asked)
@@ -118,7 +118,7 @@ def test_the_session_timeout_starts_when_the_client_closes_the_connection_of_its
 
 def test_the_session_timeout_starts_when_an_answer_cannot_be_written() -> None:
     for how in ("at once", "later", "at handshake"):
-        server = Server(timeout_s=2.0, max_interval_s=5.0)
+        server = Server(timeout=2000, max_interval=5000)
         client = server.guest()
         wire = Wire()
         wire.is_cut = True
@@ -154,7 +154,7 @@ def test_messages_of_an_unwritten_answer_to_a_publish_wait_for_the_next_answer()
 
 
 def test_the_session_timeout_starts_when_a_websocket_with_a_held_connect_closes() -> None:
-    server = Server(timeout_s=20.0, max_interval_s=5.0)
+    server = Server(timeout=20_000, max_interval=5000)
     client = server.connected(socket=Socket(), browser="mine")
     client.connect()
     assert client.socket is not None
@@ -163,7 +163,7 @@ def test_the_session_timeout_starts_when_a_websocket_with_a_held_connect_closes(
 
 
 def test_the_session_timeout_starts_when_both_websockets_of_a_session_are_closed() -> None:
-    server = Server(timeout_s=20.0, max_interval_s=5.0)
+    server = Server(timeout=20_000, max_interval=5000)
     client = server.connected(socket=Socket(), browser="mine")
     client.connect()
     first, second = client.socket, Socket()
@@ -182,7 +182,7 @@ def test_the_session_timeout_starts_when_both_websockets_of_a_session_are_closed
 def test_the_session_timeout_starts_when_the_last_byte_of_an_answer_has_left(
     seconds: float,
 ) -> None:
-    server = Server(interval_s=1.0, max_interval_s=5.0)
+    server = Server(interval=1000, max_interval=5000)
     client = server.client()
     client.subscribe("/a")
     server.for_extensions.publish("/a", "long")
@@ -196,7 +196,7 @@ def test_the_session_timeout_starts_when_the_last_byte_of_an_answer_has_left(
 
 
 def test_an_answer_that_is_still_being_written_does_not_shorten_the_next_connect() -> None:
-    server = Server(timeout_s=20.0, max_interval_s=5.0)
+    server = Server(timeout=20_000, max_interval=5000)
     client = server.client(socket=Socket(), browser="mine")
     client.subscribe("/a")
     server.for_extensions.publish("/a", "long")
@@ -216,7 +216,7 @@ def test_an_answer_that_is_still_being_written_does_not_shorten_the_next_connect
 
 
 def test_a_session_does_not_expire_while_its_own_request_is_being_handled() -> None:
-    server = Server(max_interval_s=5.0, is_turn_over=lambda: True)
+    server = Server(max_interval=5000, is_turn_over=lambda: True)
     client = server.connected()
     asked = client.send(*[{"channel": "/a", "data": each} for each in range(3)])
     server.now += 20.0
@@ -227,7 +227,7 @@ def test_a_session_does_not_expire_while_its_own_request_is_being_handled() -> N
 
 
 def test_a_session_does_not_expire_before_a_request_is_read_that_came_in_time() -> None:
-    server, client = connected(max_interval_s=5.0)
+    server, client = connected(max_interval=5000)
     came_at = server.now + 4.9
     server.unread_since = lambda: came_at
     server.advance(20.0)
@@ -237,14 +237,14 @@ def test_a_session_does_not_expire_before_a_request_is_read_that_came_in_time() 
 
 
 def test_a_session_expires_although_later_requests_of_others_are_always_unread() -> None:
-    server, _ = connected(max_interval_s=5.0)
+    server, _ = connected(max_interval=5000)
     server.unread_since = lambda: server.now - 1.0
     assert lifetime(server) == pytest.approx(6.1)
 
 
 def test_a_session_does_not_expire_while_a_message_waits_on_its_socket() -> None:
     socket = Socket()
-    server = Server(max_interval_s=5.0)
+    server = Server(max_interval=5000)
     client = server.connected(socket=socket)
     socket.is_unread = True
     server.advance(20.0)
@@ -254,7 +254,7 @@ def test_a_session_does_not_expire_while_a_message_waits_on_its_socket() -> None
 
 
 def test_a_message_does_not_fail_while_its_verdict_may_be_unread() -> None:
-    server = server_of(max_interval_s=5.0)
+    server = server_of(max_interval=5000)
     client = server.connected(ext={"delivery": {"responseTimeout": 2000, "retries": 0}})
     client.subscribe("/a")
     server.for_extensions.publish("/a", 1)
@@ -269,7 +269,7 @@ def test_a_message_does_not_fail_while_its_verdict_may_be_unread() -> None:
 
 
 def test_an_absent_session_does_not_end_while_its_next_client_may_be_unread() -> None:
-    server = server_of(max_session_timeout_s=60.0)
+    server = server_of(max_session_timeout=60_000)
     ext = {"delivery": {"session": {"name": "joe/1", "timeout": 10_000}}}
     client = server.connected(ext=ext)
     client.disconnect()
@@ -287,7 +287,7 @@ def test_an_absent_session_does_not_end_while_its_next_client_may_be_unread() ->
 
 
 def test_expiry_discards_the_messages_of_plain_sessions_and_dead_letters_those_with_acks() -> None:
-    server = Server(partial(Ack, announces_batch=False), max_interval_s=5.0)
+    server = Server(partial(Ack, announces_batch=False), max_interval=5000)
     plain, acked = server.connected(), server.connected(ext={"ack": True})
     plain.subscribe("/a", "/**")
     acked.subscribe("/a")
@@ -327,7 +327,7 @@ def test_a_due_session_that_is_ended_while_another_due_one_is_answered_is_skippe
             return Throws()
 
     victims: list[Session] = []
-    server = Server(Ending(), timeout_s=5.0)
+    server = Server(Ending(), timeout=5000)
     clients = [server.connected() for _ in range(3)]
     asked = [client.connect() for client in clients]
     victims += [client.session for client in clients]

@@ -8,7 +8,6 @@ import pytest
 
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.message import Message
@@ -18,11 +17,11 @@ from holdfast.delivery.topics.counting import topic_of
 from holdfast.delivery.topics.states import TopicState
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
-from holdfast.settings.limits import QuotaSettings
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Asked, Client, Json, Server
 from tests.unit.bayeux.second_lives import RestartableServer
 
-RULE = {"/topic/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=6000))}
+RULE = {"/topic/**": ChannelSettings(topic=True, destroy_delay=6000)}
 NAME = "/topic/a"
 GONE = None
 
@@ -413,7 +412,7 @@ def test_a_readonly_topic_refuses_a_second_message_while_the_first_is_pending() 
 def test_a_readonly_topic_is_not_made_twice_while_its_first_message_is_pending(
     is_by_rule: bool,
 ) -> None:
-    rules = {NAME: ChannelRule(topic=TopicConfig(is_readonly=True))} if is_by_rule else {}
+    rules = {NAME: ChannelSettings(topic=True, readonly=True)} if is_by_rule else {}
     here = server(channels=rules)
     receiver(here, NAME, name="joe/1")
     client = here.client()
@@ -460,7 +459,7 @@ def remote(server: Server, network: str, name: str = "") -> Client:
 
 
 def test_an_address_may_create_a_limited_number_of_topics() -> None:
-    here = server(quotas=QuotaSettings(quota_topics=1))
+    here = server(quota_topics=1)
     one, other, joe = remote(here, "10.0.0.1"), remote(here, "10.0.0.2"), here.client()
     assert publish(one)["successful"]
     refused = publish(one, channel="/topic/b")
@@ -477,7 +476,7 @@ def test_an_address_may_create_a_limited_number_of_topics() -> None:
 
 
 def test_the_topics_of_a_subject_count_from_all_its_addresses() -> None:
-    here = server(quotas=QuotaSettings(quota_topics=1))
+    here = server(quota_topics=1)
     receiver(here, NAME)
     assert publish(remote(here, "10.0.0.1", "joe/1"))["successful"]
     refused = publish(remote(here, "10.0.0.2", "joe/2"), channel="/topic/b")
@@ -485,7 +484,7 @@ def test_the_topics_of_a_subject_count_from_all_its_addresses() -> None:
 
 
 def test_a_revived_topic_counts_for_the_address_that_revived_it() -> None:
-    here = server(quotas=QuotaSettings(quota_topics=1))
+    here = server(quota_topics=1)
     receiver(here, NAME)
     one = remote(here, "10.0.0.1")
     publish(one)
@@ -497,9 +496,7 @@ def test_a_revived_topic_counts_for_the_address_that_revived_it() -> None:
 
 @pytest.mark.slow
 def test_topics_that_have_ended_leave_nothing_in_memory_or_the_store() -> None:
-    rule = ChannelRule(
-        topic=TopicConfig(destroy_delay_ms=1000), history=HistoryDepth(3), durable=True
-    )
+    rule = ChannelSettings(topic=True, destroy_delay=1000, history=3, durable=True)
     here = RestartableServer(channels={"/topic/**": rule})
     sender = remote(here, "10.0.0.1")
     for n in range(50):
@@ -594,11 +591,7 @@ def test_a_message_through_the_ptp_service_creates_no_topic_at_a_restart() -> No
 
 # Histories
 
-KEPT = {
-    "/topic/**": ChannelRule(
-        topic=TopicConfig(destroy_delay_ms=6000), history=HistoryDepth(2), durable=True
-    )
-}
+KEPT = {"/topic/**": ChannelSettings(topic=True, destroy_delay=6000, history=2, durable=True)}
 
 
 def test_a_message_in_the_history_keeps_a_topic_until_its_lifetime_ends() -> None:
@@ -693,7 +686,7 @@ def test_a_repeat_of_the_same_data_is_not_delivered_unless_force_update_is_true(
 
 
 def test_a_repeat_of_the_same_data_is_not_delivered_while_the_first_is_pending() -> None:
-    here = RestartableServer(channels={NAME: ChannelRule(history=HistoryDepth(2), durable=True)})
+    here = RestartableServer(channels={NAME: ChannelSettings(history=2, durable=True)})
     one, sender = receiver(here, NAME), here.client()
     message = {"channel": NAME, "data": 1, "ext": {"delivery": {"forceUpdate": False}}}
     asked = [sender.send(message) for _ in range(3)]
@@ -704,7 +697,7 @@ def test_a_repeat_of_the_same_data_is_not_delivered_while_the_first_is_pending()
 
 
 def test_a_repeat_of_the_same_data_is_refused_if_the_store_refuses_the_first() -> None:
-    here = RestartableServer(channels={NAME: ChannelRule(history=HistoryDepth(2), durable=True)})
+    here = RestartableServer(channels={NAME: ChannelSettings(history=2, durable=True)})
     sender = here.client()
     here.store.outcome = PersistOutcome.REFUSED
     here.for_extensions.publish(NAME, 1)
@@ -723,7 +716,7 @@ def test_a_repeat_of_the_same_data_is_delivered_if_there_is_no_history() -> None
 
 
 def test_messages_kept_before_a_channel_became_a_topic_go_with_the_topic() -> None:
-    rule = ChannelRule(history=HistoryDepth(2))
+    rule = ChannelSettings(history=2)
     here = server(channels={"/plain": rule})
     sender = here.client()
     publish(sender, 1, channel="/plain")
@@ -782,7 +775,7 @@ def test_a_restart_keeps_topics_and_their_own_configurations() -> None:
 def test_a_topic_that_its_rule_configures_follows_a_new_rule_after_a_restart() -> None:
     here = restartable_server()
     publish(here.client())
-    rule = ChannelRule(topic=TopicConfig(destroy_delay_ms=1000))
+    rule = ChannelSettings(topic=True, destroy_delay=1000)
     new = here.reborn(channels={"/topic/**": rule})
     new.advance(1.5)
     assert state_of(new) is GONE
@@ -876,9 +869,7 @@ def test_a_kept_message_outweighs_the_older_record_of_an_erasure() -> None:
 
 
 def test_histories_of_ordinary_channels_are_no_topics_after_a_restart() -> None:
-    here = restartable_server(
-        channels={"/plain": ChannelRule(history=HistoryDepth(2), durable=True)}
-    )
+    here = restartable_server(channels={"/plain": ChannelSettings(history=2, durable=True)})
     publish(here.client(), channel="/plain")
     here.store.topics[NAME] = TopicRecord()
     new = here.reborn()
@@ -920,7 +911,7 @@ def test_an_initial_update_is_marked_and_has_the_properties_of_its_message() -> 
 
 
 def test_a_topic_with_a_history_depth_of_its_own_keeps_it_over_a_restart() -> None:
-    here = restartable_server(channels={"/plain": ChannelRule(durable=True)})
+    here = restartable_server(channels={"/plain": ChannelSettings(durable=True)})
     client = here.client()
     publish(client, 0, channel="/plain", topic={"history": {"maxEntries": 2}})
     for n in (1, 2, 3):
@@ -943,7 +934,7 @@ def test_a_topic_may_keep_no_history_although_its_rule_does() -> None:
 
 
 def test_a_work_queue_may_be_a_topic() -> None:
-    rule = ChannelRule(topic=TopicConfig(destroy_delay_ms=0), is_work_queue=True)
+    rule = ChannelSettings(topic=True, destroy_delay=0, work_queue=True)
     here = server(channels={NAME: rule})
     publish(here.client())
     topic = here.bayeux.state.topics.get(NAME)
@@ -961,7 +952,7 @@ def test_a_work_queue_may_be_a_topic() -> None:
 
 
 def test_a_forced_erasure_reaches_work_queues() -> None:
-    rule = ChannelRule(topic=TopicConfig(destroy_delay_ms=0), is_work_queue=True)
+    rule = ChannelSettings(topic=True, destroy_delay=0, work_queue=True)
     here = server(channels={NAME: rule})
     publish(here.client())
     erase(here, is_forced=True)

@@ -6,15 +6,14 @@ from itertools import combinations
 import pytest
 
 from holdfast.bayeux.wire.operation import Operation
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.requests.reply_channels import reply_channel_of
 from holdfast.extensions.request import Request
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 
 # Others subscribe to the first, and published on it; the second has never been used.
 KNOWN, UNKNOWN = "/rooms/known", "/rooms/unknown"
-RULES = {"/rooms/**": ChannelRule(has_presence=True, history=HistoryDepth(5))}
+RULES = {"/rooms/**": ChannelSettings(presence=True, history=5)}
 
 
 class Granted:

@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import ChannelRule, Durable
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
-from holdfast.settings.limits import QuotaSettings
+from holdfast.settings import ChannelSettings
 from holdfast.store.records import message_of
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, server_of
 from tests.unit.bayeux.operated_server import letters, replaying_of
@@ -18,7 +16,7 @@ from tests.unit.bayeux.publish.test_point_to_point import leave, restarted
 from tests.unit.extensions.delivering import codes, connect, no, redelivered
 
 JOBS = "/jobs/a"
-RULES: dict[str, Any] = {"channels": {"/jobs/**": ChannelRule(is_work_queue=True)}}
+RULES: dict[str, Any] = {"channels": {"/jobs/**": ChannelSettings(work_queue=True)}}
 REFUSED = "user.update.illegalArgument"
 
 
@@ -110,18 +108,20 @@ def test_waiting_messages_are_delivered_by_priority_and_age() -> None:
     assert fetch(worker(server)).data == [3, 1, 2]
 
 
-@pytest.mark.parametrize("limits", [{"entries": 2}, {"bytes": 70}])
-def test_a_message_to_a_full_work_queue_is_refused(limits: dict[str, int]) -> None:
-    server = working(work_limits=SharedQueueLimits(**limits))
+@pytest.mark.parametrize(
+    ("limits", "limit"),
+    [({"max_work_queue": 2}, "entries"), ({"max_work_queue_bytes": 70}, "bytes")],
+)
+def test_a_message_to_a_full_work_queue_is_refused(limits: dict[str, int], limit: str) -> None:
+    server = working(**limits)
     *_, refused = put(server, 1, 2, 3)
-    (limit,) = limits
     code = f"resource.overflow.queue.{limit}"
     assert refused["error"] == f"507:{code},{JOBS}:destination_full"
     assert server.balances()
 
 
 def test_the_number_of_work_queues_is_limited() -> None:
-    server = working(work_limits=SharedQueueLimits(queues=1))
+    server = working(max_work_queues=1)
     (first,) = put(server, 1)
     (second,) = put(server, 1, channel="/jobs/b")
     assert first["successful"]
@@ -197,7 +197,7 @@ def test_a_receiver_can_refuse_a_message_for_all_receivers(is_durable: bool) -> 
 
 @pytest.mark.parametrize("is_durable", [True, False])
 def test_the_letter_of_work_without_attempts_left_belongs_to_its_queue(is_durable: bool) -> None:
-    rule = ChannelRule(is_work_queue=True, max_attempts=2)
+    rule = ChannelSettings(work_queue=True, max_attempts=2)
     server = server_of(channels={"/jobs/**": rule})
     put(server, 1, persistent=is_durable)
     for name in ("ann/1", "joe/1"):
@@ -505,7 +505,7 @@ def test_subscriptions_that_select_messages_of_a_work_queue_are_refused(
 
 
 def test_a_channel_that_becomes_a_work_queue_loses_no_work_to_older_subscriptions() -> None:
-    server = server_of(durable=Durable.NAMED)
+    server = server_of(durable="named")
     ann = worker(server, session="ann/1")
     subscribing = {"channel": "/meta/subscribe", "subscription": JOBS}
     ann.send({**subscribing, "ext": {"delivery": {"newestOnly": True}}})
@@ -665,7 +665,7 @@ def test_work_without_receivers_survives_a_restart() -> None:
 
 
 def test_waiting_work_counts_against_the_quota_of_its_publisher() -> None:
-    server = working(quotas=QuotaSettings(quota_addressed=1))
+    server = working(quota_addressed=1)
     boss = server.client(caller=Caller(address="203.0.113.7", network="203.0.113.7"))
     replies = []
     for number in (1, 2):

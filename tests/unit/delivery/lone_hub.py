@@ -6,6 +6,7 @@ from typing import Any
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.notices import Notices
 from holdfast.delivery.basics.steps import Reason
+from holdfast.delivery.guard.holds import GuardLimits
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.ledger import Ledger
@@ -15,6 +16,10 @@ from holdfast.delivery.routing.routes import Routes
 from holdfast.delivery.topics.configured import Topics
 from holdfast.delivery.topics.sender_quota import SenderQuota
 from tests.unit.delivery.fake_keeper import FakeKeeper
+
+GUARD_LIMITS = GuardLimits(
+    window_s=60.0, min_receivers=3, min_messages=5, grace_s=5.0, first_pause_s=5.0
+)
 
 
 class Refusals:

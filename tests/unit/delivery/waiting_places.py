@@ -4,7 +4,7 @@ from typing import Any
 
 from holdfast.bayeux.state.session_registry import Sessions, SharedQueueSessions
 from holdfast.bayeux.wire.client_ids import ClientIds
-from holdfast.delivery.basics.channels import ChannelLimits, Channels
+from holdfast.delivery.basics.channels import Channels
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.shared_queues.places import WaitingPlaces
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
@@ -20,7 +20,7 @@ def empty_places(keeper: FakeKeeper, node: Node) -> WaitingPlaces[Any]:
     hub = quiet_hub(keeper)
     owner = SharedQueueSessions(hub, Sessions(ClientIds(b"", bytes), first=1), node)
     limits, senders = SharedQueueLimits(), SenderQuota(0, 0)
-    channels = Channels(ChannelLimits())
+    channels = Channels()
     return WaitingPlaces(
         Subjects(hub, owner, limits, senders),
         WorkQueues(hub, owner, limits=limits, senders=senders, channels=channels, is_used=False),

@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.entries import SettledBy
-from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import ABSENT, Asked, Client, Json, Server, Wire
 
 pytestmark = pytest.mark.untraced
@@ -204,7 +203,7 @@ def test_very_many_messages_are_redelivered_in_portions() -> None:
 
 
 def test_a_message_with_its_last_attempt_goes_alone_although_others_go_together() -> None:
-    server, client = acknowledging(channels={"/a": ChannelRule(max_attempts=3)})
+    server, client = acknowledging(channels={"/a": ChannelSettings(max_attempts=3)})
     publish(server, 1, 2)
     assert poll(client, 1).data == [1, 2]
     publish(server, 3)
@@ -433,7 +432,7 @@ def test_an_ack_ends_the_pauses() -> None:
 
 
 def test_unacked_messages_count_against_the_limit_of_the_queue() -> None:
-    server, client = acknowledging(queue_limits=QueueLimits(entries=3))
+    server, client = acknowledging(max_queue=3)
     publish(server, 1, 2)
     poll(client, 1)
     publish(server, 3, 4, 5)

@@ -6,7 +6,7 @@ from tests.unit.bayeux.harness import Client, Server, Socket
 
 def watched(*, socket: Socket | None = None) -> tuple[Server, Client]:
     """A client that is allowed a minute of inactivity, and begins it now."""
-    server = Server(timeout_s=20.0, max_interval_s=50.0)
+    server = Server(timeout=20_000, max_interval=50_000)
     server.bayeux.state.installed.extend(Activity(server.for_extensions, 60.0))
     return server, server.connected(socket=socket, browser="mine" if socket else None)
 

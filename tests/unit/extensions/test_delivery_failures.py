@@ -52,7 +52,7 @@ def test_a_lost_session_with_retries_is_awaited_and_gets_everything() -> None:
 
 
 def test_the_last_failed_attempt_ends_the_session() -> None:
-    server = server_of(max_interval_s=1.0)
+    server = server_of(max_interval=1000)
     client = receiver(server, retries=2, delay=1000)
     publish(server, 1)
     server.advance(1.2)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Server
 from tests.unit.extensions.requesting import (
     POWER,
@@ -80,7 +80,7 @@ def test_a_request_to_one_goes_to_one_that_may_answer() -> None:
 
 
 def test_a_request_on_a_work_queue_waits_for_a_worker_that_may_answer() -> None:
-    server = requesting(channels={POWER: ChannelRule(is_work_queue=True)})
+    server = requesting(channels={POWER: ChannelSettings(work_queue=True)})
     ann, eve = requester(server), listener(server)
     ann.ask()
     ann.say(POWER, "work")

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.guard.holds import GuardLimits
 from holdfast.delivery.queues.dispatcher import DispatcherState as Contact
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux import harness
 from tests.unit.bayeux.harness import Asked, Client, Json, Server
 from tests.unit.bayeux.operated_server import letters
@@ -20,7 +19,7 @@ HELD_BACK = "503:communication.user.holdback,/a:channel_held_back"
 
 def server_of(**options: Any) -> Server:
     """A server that guards the channel."""
-    return harness.server_of(channels={"/a": ChannelRule(is_guarded=True)}, **options)
+    return harness.server_of(channels={"/a": ChannelSettings(guard=True)}, **options)
 
 
 def broken(data: object) -> bool:
@@ -184,8 +183,7 @@ def test_receivers_that_are_held_back_away_or_lost_do_not_count_for_a_channel() 
 
 
 def test_the_guard_holds_a_channel_by_the_limits_of_its_options() -> None:
-    limits = GuardLimits(window_s=12.0, min_receivers=1, min_messages=10, grace_s=1.0)
-    server = server_of(guard=limits)
+    server = server_of(guard_window=12_000, guard_receivers=1, guard_messages=10)
     client = receiver(server)
     settle_in(server, client)
     # The first is refused before the guard listens.

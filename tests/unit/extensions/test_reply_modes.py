@@ -7,8 +7,8 @@ from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.state.kept_requests import rejoin, reopen_all
 from holdfast.bayeux.wire.login import Login, LoginMethod
 from holdfast.bayeux.wire.operation import Operation
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Json, Server, Socket
 from tests.unit.extensions.requesting import (
     POWER,
@@ -126,7 +126,7 @@ def test_a_request_to_one_goes_only_to_a_responder_whose_filter_selects_it() -> 
 
 
 def test_a_request_to_a_work_queue_waits_for_a_worker_and_goes_to_another_if_refused() -> None:
-    server = requesting(channels={POWER: ChannelRule(is_work_queue=True)})
+    server = requesting(channels={POWER: ChannelSettings(work_queue=True)})
     ann = requester(server)
     ann.ask()
     assert ann.heard() == []
@@ -150,7 +150,7 @@ def test_the_requester_learns_a_responders_own_code() -> None:
 
 
 def test_a_request_that_all_workers_refuse_is_refused() -> None:
-    server = requesting(channels={POWER: ChannelRule(is_work_queue=True)})
+    server = requesting(channels={POWER: ChannelSettings(work_queue=True)})
     ann, bob = requester(server), judging(server)
     ann.ask()
     judge(bob, bob.last())
@@ -516,7 +516,7 @@ def test_an_event_that_waits_over_a_restart_has_the_time_left_at_its_hand_over()
 
 
 def test_a_request_on_a_work_queue_goes_to_a_worker_that_comes_after_a_restart() -> None:
-    channels = {POWER: ChannelRule(is_work_queue=True)}
+    channels = {POWER: ChannelSettings(work_queue=True)}
     server = requesting(channels=channels)
     ann = named(server, "ann/1", request=True)
     ann.ask(timeout=60_000)
@@ -595,7 +595,7 @@ def test_a_remote_call_is_answered_by_the_subscribers_of_its_target() -> None:
 
 
 def test_a_remote_call_fails_with_an_error_of_the_responder_or_at_its_deadline() -> None:
-    server = requesting(reply_timeout_ms=500)
+    server = requesting(reply_timeout=500)
     ann, bob = Person.come(server), responder(server)
     ann.send({"channel": "/service/data/power", "data": 1, "id": "1"})
     bob.reply(bob.last(), "broken", status="ERROR")

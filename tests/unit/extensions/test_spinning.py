@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.ports.error_handler import Failure, ForMessage, ForRest, Reaction
 from holdfast.delivery.queues.dispatcher import Dispatcher
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Json, server_of
 from tests.unit.extensions.delivering import connect, no, ok, publish, receiver
 
-PATIENT = ChannelRule(attempts=1_000_000, backoff_s=0.0, longest_backoff_s=0.0)
+PATIENT = ChannelSettings(attempts=1_000_000, backoff=0, longest_backoff=0)
 SECONDS = 3
 # How often the receiver asks in a tenth of a second.
 ASKS = 6

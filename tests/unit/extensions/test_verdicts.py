@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.sessions.status import hold_of
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.session_states import SessionState
 from holdfast.delivery.letters.dead import fingerprint
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Json, Server, server_of
 from tests.unit.bayeux.operated_server import letters
 from tests.unit.extensions.delivering import codes, connect, no, ok, publish, receiver
@@ -164,7 +164,7 @@ def test_a_refusal_ends_all_delivery_if_on_user_exception_is_dead() -> None:
 
 
 def test_a_channel_can_do_without_dead_letters() -> None:
-    server = server_of(channels={"/a": ChannelRule(dead_letters=False)})
+    server = server_of(channels={"/a": ChannelSettings(dead_letters=False)})
     client = receiver(server)
     publish(server, 1)
     connect(client, no(connect(client).events[0], "user.update.error"))
@@ -173,7 +173,7 @@ def test_a_channel_can_do_without_dead_letters() -> None:
 
 
 def test_a_channel_can_have_refused_messages_redelivered_before_they_are_dead() -> None:
-    server = server_of(channels={"/a": ChannelRule(attempts=3, backoff_s=1.0)})
+    server = server_of(channels={"/a": ChannelSettings(attempts=3, backoff=1000)})
     client = receiver(server)
     publish(server, 1, 2)
     (first, _) = connect(client).events

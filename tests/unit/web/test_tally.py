@@ -9,25 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.bayeux.session import Session
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.shared_queues.work import is_work
+from holdfast.settings import ChannelSettings
 from holdfast.web import tally
 from holdfast.web.tally import ALL_REPLIES, Largest, QueueTally, Tally
 from tests.unit.bayeux.harness import Client, Server, server_of
 from tests.unit.bayeux.operated_server import connect, publish, receiver
 
 CHANNELS = ("/a", "/b/1", "/jobs/x", "/jobs/y")
-JOBS = {"/jobs/**": ChannelRule(is_work_queue=True)}
+JOBS = {"/jobs/**": ChannelSettings(work_queue=True)}
 
 
 class Shop:
     """A server with a few receivers, to which random things happen."""
 
     def __init__(self) -> None:
-        self.server = server_of(channels=JOBS, max_interval_s=10.0)
+        self.server = server_of(channels=JOBS, max_interval=10_000)
         self.clients = [receiver(self.server, f"joe/{n}", retries=-1) for n in (1, 2)]
         for client in self.clients:
             client.subscribe("/b/*", "/jobs/*")

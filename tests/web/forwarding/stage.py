@@ -68,7 +68,8 @@ class Pair:
         self.far = FarShard(1, rig._clock)
         newcomers = Newcomers(None)
         return Door(
-            rig.scheduler, client_ids(), lambda _: FAR, {FAR: self.far}, newcomers.subject_of
+            *(rig.scheduler, client_ids(), lambda _: FAR, {FAR: self.far}, newcomers.subject_of),
+            rig.bayeux.state.request_limits,
         )
 
     def link(self) -> None:

@@ -8,11 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller
+from holdfast.bayeux.wire.codec import RequestLimits
+from holdfast.settings.limits import LimitSettings
 from holdfast.web.forwarding.newcomers import Newcomers
 from holdfast.web.forwarding.request_owner import greeted_id_in, owner_in, plain_id_in
 from holdfast.web.socket_frames import frame
 from tests.web.requests import CLIENT_ID, CONNECT, HANDSHAKE, PUBLISH, encode, ids_of_session
 
+LIMITS = RequestLimits(LimitSettings())
 OTHER_ID, _ = ids_of_session(2)
 NESTED = {**PUBLISH, "data": {"clientId": OTHER_ID, "say": '"clientId"'}}
 
@@ -48,7 +51,7 @@ NESTED = {**PUBLISH, "data": {"clientId": OTHER_ID, "say": '"clientId"'}}
 def test_a_request_is_that_of_the_client_of_its_first_message(
     body: bytes, found: str | None
 ) -> None:
-    assert owner_in(body) == found
+    assert owner_in(body, LIMITS) == found
     assert plain_id_in(body) in (found, None)
 
 
@@ -70,7 +73,7 @@ def test_an_id_is_plain_if_it_has_the_form_of_ids(body: bytes, found: str | None
 @given(st.permutations(sorted(NESTED)), st.booleans())
 def test_the_order_of_fields_does_not_matter(names: list[str], is_ascii: bool) -> None:
     message = {name: NESTED[name] for name in names}
-    assert owner_in(json.dumps([message], ensure_ascii=is_ascii).encode()) == CLIENT_ID
+    assert owner_in(json.dumps([message], ensure_ascii=is_ascii).encode(), LIMITS) == CLIENT_ID
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,7 @@ def test_the_order_of_fields_does_not_matter(names: list[str], is_ascii: bool) -
 )
 def test_a_handshake_is_found_among_other_messages(body: bytes) -> None:
     assert plain_id_in(body) is None
-    found = owner_in(body)
+    found = owner_in(body, LIMITS)
     assert isinstance(found, dict)
     assert found["id"] == HANDSHAKE["id"]
 
@@ -104,7 +107,7 @@ def test_a_handshake_is_found_among_other_messages(body: bytes) -> None:
     ],
 )
 def test_other_requests_have_none(body: bytes) -> None:
-    assert not isinstance(owner_in(body), dict)
+    assert not isinstance(owner_in(body, LIMITS), dict)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +116,7 @@ def test_other_requests_have_none(body: bytes) -> None:
 def test_a_request_that_may_have_too_many_values_is_not_decoded(many: bytes) -> None:
     # The first would take half a second.
     body = b'[{"clientId":"x","data":' + many + b',"more":{"clientId":1}}]'
-    assert owner_in(body) is None
+    assert owner_in(body, LIMITS) is None
 
 
 @pytest.mark.parametrize("size", [0, 100, 70_000])
@@ -126,7 +129,7 @@ def test_only_the_reply_to_its_handshake_says_which_session_a_socket_has(size: i
 
 def test_a_text_may_have_as_many_brackets_as_it_likes() -> None:
     more = {**PUBLISH, "data": "[]," * 100_000, "more": {"clientId": OTHER_ID}}
-    assert owner_in(encode(more)) == CLIENT_ID
+    assert owner_in(encode(more), LIMITS) == CLIENT_ID
 
 
 class Credentials:

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.ports.error_handler import Failure, ForMessage, ForRest, Reaction
 from holdfast.delivery.queues.dispatcher import Dispatcher
 from holdfast.delivery.settling.reactions import REFUSED_FOR_GOOD
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 from tests.unit.bayeux.operated_server import letters
 
 ERROR = "user.update.error"
-THREE_TIMES = ChannelRule(attempts=3, backoff_s=1.0, longest_backoff_s=1.0)
+THREE_TIMES = ChannelSettings(attempts=3, backoff=1000, longest_backoff=1000)
 
 
 class Handler:
@@ -147,6 +147,6 @@ def test_each_session_on_a_channel_has_its_own_choice() -> None:
 
 
 def test_a_more_exact_rule_without_attempts_overrides_one_with_attempts() -> None:
-    server = server_of(channels={"/a/**": THREE_TIMES, "/a/b": ChannelRule()})
+    server = server_of(channels={"/a/**": THREE_TIMES, "/a/b": ChannelSettings()})
     refuse(server, receiver(server), 1)
     assert letters(server) == [1]

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.far_work.working import (
     JOBS,
     balances,
@@ -464,7 +463,7 @@ def test_work_is_marked_until_its_shard_has_heard_of_it_again(world: World) -> N
 
 
 def test_a_full_queue_refuses_publishers_of_all_shards() -> None:
-    world = working(work_limits=SharedQueueLimits(entries=1))
+    world = working(max_work_queue=1)
     first, second = put(world, 0, 1, 2)
     assert first["successful"]
     assert second["error"] == f"507:resource.overflow.queue.entries,{JOBS}:destination_full"
@@ -485,7 +484,7 @@ def test_operators_clear_what_waits_only(world: World) -> None:
 
 
 def test_other_channels_with_a_home_are_not_touched() -> None:
-    rules = {"/home/a": ChannelRule(is_work_queue=True), "/home/b/**": ChannelRule()}
+    rules = {"/home/a": ChannelSettings(work_queue=True), "/home/b/**": ChannelSettings()}
     world = working(channels=rules)
     bob = taker(world, "bob/1", channel="/home/b/x")
     assert put(world, 1, 1)[0]["successful"]

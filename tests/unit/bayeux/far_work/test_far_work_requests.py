@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
 from tests.unit.bayeux.far_work.working import JOBS, RULES, balances, settled, waiting
 from tests.unit.bayeux.harness import Json
 from tests.unit.bayeux.publish.asking import asking, comes, comes_back, guest, said
@@ -165,8 +164,7 @@ def test_operators_discard_a_request_and_its_requester_hears_so(world: World, sh
 
 
 def test_a_full_queue_refuses_requests_of_all_shards() -> None:
-    limits = SharedQueueLimits(entries=1)
-    world = asking(3, work_limits=limits, **RULES)
+    world = asking(3, max_work_queue=1, **RULES)
     settled(world)
     people = [guest(world, shard) for shard in (0, 2)]
     replies = [asked(world, person) for person in people]

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.publish.shards import World
 from tests.unit.extensions.delivering import connect
 
 # Its home is the second of two shards, and the second of three.
 JOBS = "/home/a"
-RULES: dict[str, Any] = {"channels": {"/home/**": ChannelRule(is_work_queue=True)}}
+RULES: dict[str, Any] = {"channels": {"/home/**": ChannelSettings(work_queue=True)}}
 
 
 def working(number: int = 2, **options: Any) -> World:

@@ -12,10 +12,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from holdfast.bayeux.wire.options import ChannelRule, Durable
-from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY
-from holdfast.delivery.topics.configured import TopicConfig
+from holdfast.settings import ChannelSettings
 from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json, Socket, Wire
 from tests.unit.bayeux.leaving.pictures import differences, picture
@@ -129,18 +127,18 @@ class Person:
 class Leaves(RuleBasedStateMachine):
     """A server, and those that come after it."""
 
-    durable = Durable.NAMED
+    durable = "named"
 
     def __init__(self) -> None:
         super().__init__()
         self.server = LeavingServer(
             durable=self.durable,
-            timeout_s=10.0,
-            max_interval_s=30.0,
+            timeout=10_000,
+            max_interval=30_000,
             channels={
-                "/lazy": ChannelRule(lazy_timeout_s=2.0),
-                "/kept": ChannelRule(history=HistoryDepth(5), has_presence=True),
-                "/topic": ChannelRule(topic=TopicConfig(destroy_delay_ms=1000)),
+                "/lazy": ChannelSettings(lazy_timeout=2000),
+                "/kept": ChannelSettings(history=5, presence=True),
+                "/topic": ChannelSettings(topic=True, destroy_delay=1000),
             },
         )
         self.people: list[Person] = []
@@ -286,11 +284,11 @@ class Leaves(RuleBasedStateMachine):
 
 
 class UnstoredLeaves(Leaves):
-    durable = Durable.NONE
+    durable = "none"
 
 
 class AckedLeaves(Leaves):
-    durable = Durable.ACKED
+    durable = "acked"
 
 
 @pytest.mark.slow

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.shared_queues.lent_work import LentWork
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.leaving.pictures import differences, picture
 from tests.unit.bayeux.leaving.successors import LeavingServer, at
@@ -42,7 +41,7 @@ def of_subject(server: LeavingServer, **options: Any) -> Client:
 
 @pytest.mark.parametrize("ext", [PASSING, {}])
 def test_work_that_a_receiver_refused_goes_to_another_one_only(ext: Json) -> None:
-    server = LeavingServer(channels={"/jobs": ChannelRule(is_work_queue=True)})
+    server = LeavingServer(channels={"/jobs": ChannelSettings(work_queue=True)})
     first, second = of_subject(server), of_subject(server, queue={"maxEntries": 1})
     boss = server.connected()
     first.subscribe("/jobs")
@@ -64,7 +63,7 @@ def test_work_that_a_receiver_refused_goes_to_another_one_only(ext: Json) -> Non
 
 @pytest.mark.parametrize("ext", [PASSING, {}])
 def test_work_that_another_shard_has_and_forgets_is_marked_for_the_next_receiver(ext: Json) -> None:
-    server = LeavingServer(channels={"/jobs": ChannelRule(is_work_queue=True)})
+    server = LeavingServer(channels={"/jobs": ChannelSettings(work_queue=True)})
     boss, worker = server.connected(), of_subject(server)
     boss.publish("/jobs", 1, ext=ext)
     server.turn()
@@ -156,7 +155,7 @@ def test_a_request_without_an_answer_ends_at_its_deadline() -> None:
 
 
 def test_members_of_a_channel_keep_their_order() -> None:
-    server = LeavingServer(channels={"/room": ChannelRule(has_presence=True)})
+    server = LeavingServer(channels={"/room": ChannelSettings(presence=True)})
     clients = [server.connected() for _ in range(3)]
     for client in clients:
         client.subscribe("/room")
@@ -167,7 +166,7 @@ def test_members_of_a_channel_keep_their_order() -> None:
 
 
 def test_a_history_goes_on_without_a_gap() -> None:
-    server = LeavingServer(channels={"/kept": ChannelRule(history=HistoryDepth(3))})
+    server = LeavingServer(channels={"/kept": ChannelSettings(history=3)})
     client = server.client(ext={"replay": {}})
     client.subscribe("/kept")
     publisher = server.connected()

@@ -8,8 +8,7 @@ from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.leaving.settling import settle, unsettled
 from holdfast.bayeux.session import Session
-from holdfast.bayeux.wire.options import ChannelRule, Durable
-from holdfast.delivery.messages.keeping import HistoryDepth
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.leaving.successors import CannotGoOn, LeavingServer, at
 from tests.unit.bayeux.second_lives import connect, publish
@@ -175,7 +174,7 @@ def test_a_login_that_ends_after_the_leave_begins_no_session() -> None:
 
 @pytest.mark.parametrize("seconds", [0.3, 60.0])
 def test_a_present_client_has_the_whole_time_to_come_back(seconds: float) -> None:
-    server = LeavingServer(max_interval_s=10.0)
+    server = LeavingServer(max_interval=10_000)
     client = subscribed(server)
     server.advance(8.0)
     server = server.follower(server.leave(), after_s=seconds)
@@ -186,9 +185,9 @@ def test_a_present_client_has_the_whole_time_to_come_back(seconds: float) -> Non
 
 
 def test_a_client_that_was_told_other_times_is_advised_again() -> None:
-    server = LeavingServer(timeout_s=30.0)
+    server = LeavingServer(timeout=30_000)
     client = subscribed(server)
-    server = server.succeeded(timeout_s=20.0)
+    server = server.succeeded(timeout=20_000)
     assert client_advice(at(client, server))["timeout"] == 20_000
 
 
@@ -200,14 +199,14 @@ def client_advice(client: Client) -> Any:
 
 def test_a_session_that_is_stored_only_since_the_settings_changed_loses_nothing() -> None:
     # The store has messages of this channel, but for no receiver.
-    kept = {"/a": ChannelRule(history=HistoryDepth(1), durable=True)}
-    server = LeavingServer(durable=Durable.NONE, channels=kept)
+    kept = {"/a": ChannelSettings(history=1, durable=True)}
+    server = LeavingServer(durable="none", channels=kept)
     client = server.guest()
     client.handshake(ext={"delivery": {"session": "joe/1"}, "ack": True})
     connect(client, 0)
     client.subscribe("/a")
     publish(server, 1)
-    server = server.succeeded(durable=Durable.NAMED)
+    server = server.succeeded(durable="named")
     publish(server, 2)
     again = Client(server, browser=client.browser)
     again.handshake(ext={"delivery": {"session": "joe/1"}, "ack": True})

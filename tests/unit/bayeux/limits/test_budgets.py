@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 
 from holdfast.bayeux.limits.budgets import BURST_S, Budget
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.extensions.delivery_wire import DeliveryWire
-from holdfast.settings.limits import QuotaSettings
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Client, Json, Server, Socket
 
 HERE, THERE = "203.0.113.7", "198.51.100.9"
@@ -25,8 +23,8 @@ def caller(network: str) -> Caller:
 
 def server(**rates: int) -> Server:
     """Its buckets hold ten times the rate."""
-    quotas = QuotaSettings(**{f"budget_{name}": rate for name, rate in rates.items()})
-    return Server(DeliveryWire, quotas=quotas)
+    budgets: dict[str, Any] = {f"budget_{name}": rate for name, rate in rates.items()}
+    return Server(DeliveryWire, **budgets)
 
 
 def client(
@@ -215,7 +213,7 @@ def test_a_budget_of_zero_is_no_limit() -> None:
 
 
 def test_handshakes_refused_by_a_budget_do_not_use_up_the_rate_of_admission() -> None:
-    place = Server(quotas=QuotaSettings(budget_handshakes=1), handshake_rate=15.0)
+    place = Server(budget_handshakes=1, handshake_rate=15)
     for _ in range(100):
         place.guest(caller=caller(HERE)).handshake()
     replies = [place.guest(caller=caller(THERE)).handshake().reply for _ in range(5)]
@@ -252,8 +250,8 @@ def test_address_and_subject_both_pay_or_neither_does(
 
 
 def test_a_subscribe_is_charged_for_its_kept_messages_before_it_has_an_effect() -> None:
-    rules = {"/kept": ChannelRule(history=HistoryDepth(100))}
-    place = Server(DeliveryWire, channels=rules, quotas=QuotaSettings(budget_requests=1))
+    rules = {"/kept": ChannelSettings(history=100)}
+    place = Server(DeliveryWire, channels=rules, budget_requests=1)
     for number in range(100):
         place.for_extensions.publish("/kept", number)
     message = {"channel": "/meta/subscribe", "subscription": "/kept", "ext": {"replay": -2}}

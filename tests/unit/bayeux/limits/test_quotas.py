@@ -1,12 +1,12 @@
 """Quotas: an address or subject that has reached one gets no more, and others do not suffer."""
 
+from typing import Any
+
 from holdfast.bayeux.limits.usage import Usages
 from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import Durable
 from holdfast.extensions.delivery_wire import DeliveryWire
-from holdfast.settings.limits import QuotaSettings
 from tests.unit.bayeux.harness import Client, Json, Server
 from tests.unit.bayeux.second_lives import RestartableServer, again
 
@@ -14,10 +14,10 @@ HERE, THERE, ELSEWHERE = "203.0.113.7", "198.51.100.9", "192.0.2.5"
 OVER = "429:{}:budget_exceeded"
 
 
-def server(**limits: int) -> Server:
+def server(shards: int = 1, **limits: int) -> Server:
     given = {"sessions": 0, "subscriptions": 0, "waiting_bytes": 0, **limits}
-    quotas = QuotaSettings(**{f"quota_{name}": limit for name, limit in given.items()})
-    return Server(DeliveryWire, quotas=quotas, durable=Durable.NONE)
+    quotas: dict[str, Any] = {f"quota_{name}": limit for name, limit in given.items()}
+    return Server(DeliveryWire, shards=shards, durable="none", **quotas)
 
 
 def client(server: Server, network: str, name: str | None = None) -> Client:
@@ -52,8 +52,12 @@ def test_an_address_may_have_a_limited_number_of_sessions() -> None:
 
 
 def test_one_of_several_shards_admits_its_part_of_the_sessions_of_an_address() -> None:
-    quotas = QuotaSettings(quota_sessions=4, quota_subscriptions=4, quota_waiting_bytes=0)
-    place = Server(DeliveryWire, quotas=quotas, durable=Durable.NONE, shards=2)
+    quotas: dict[str, Any] = {
+        "quota_sessions": 4,
+        "quota_subscriptions": 4,
+        "quota_waiting_bytes": 0,
+    }
+    place = Server(DeliveryWire, durable="none", shards=2, **quotas)
     first, _ = client(place, HERE), client(place, HERE)
     assert enter(place, HERE)["error"] == OVER.format("sessions")
     assert enter(place, THERE)["successful"]
@@ -63,15 +67,19 @@ def test_one_of_several_shards_admits_its_part_of_the_sessions_of_an_address() -
 
 
 def test_a_shard_has_all_sessions_of_a_subject_so_their_limit_is_not_divided() -> None:
-    quotas = QuotaSettings(quota_sessions=2, quota_subscriptions=0, quota_waiting_bytes=0)
-    place = Server(DeliveryWire, quotas=quotas, durable=Durable.NONE, shards=2)
+    quotas: dict[str, Any] = {
+        "quota_sessions": 2,
+        "quota_subscriptions": 0,
+        "quota_waiting_bytes": 0,
+    }
+    place = Server(DeliveryWire, durable="none", shards=2, **quotas)
     client(place, HERE, "ada/1")
     client(place, THERE, "ada/2")
     assert enter(place, ELSEWHERE, "ada/3")["error"] == OVER.format("sessions")
 
 
 def test_one_of_several_shards_admits_its_part_of_the_names_of_an_address() -> None:
-    place = Server(DeliveryWire, max_names_per_address=4, durable=Durable.NONE, shards=2)
+    place = Server(DeliveryWire, max_names_per_address=4, durable="none", shards=2)
     for name in ("ada/1", "bob/1"):
         client(place, HERE, name)
     assert enter(place, HERE, "carl/1")["error"].startswith("403:")
@@ -149,7 +157,7 @@ def test_a_session_that_no_address_opened_counts_for_the_first_that_takes_it_ove
 
 
 def test_a_restored_session_counts_for_the_address_from_which_its_client_returns() -> None:
-    before = RestartableServer(quotas=QuotaSettings(quota_sessions=1))
+    before = RestartableServer(quota_sessions=1)
     caller = Caller(address=HERE, network=HERE)
     ada = before.client(caller=caller, ext={"ack": True, "delivery": {"session": "ada/1"}})
     after = before.reborn()

@@ -109,7 +109,7 @@ def test_a_connect_with_a_timeout_of_zero_is_answered_at_once() -> None:
 
 
 def test_a_later_connect_without_messages_is_held_for_the_timeout() -> None:
-    server = Server(timeout_s=20.0)
+    server = Server(timeout=20_000)
     asked = server.connected().connect()
     server.advance(19.9)
     assert asked.is_held
@@ -133,7 +133,7 @@ def test_a_later_connect_without_messages_is_held_for_the_timeout() -> None:
 def test_a_client_can_ask_for_a_shorter_timeout_than_the_servers_but_not_for_a_longer_one(
     timeout: Any, seconds: int
 ) -> None:
-    server = Server(timeout_s=20.0)
+    server = Server(timeout=20_000)
     asked = server.connected().connect(advice={"timeout": timeout})
     server.advance(seconds - 0.1)
     assert asked.is_held
@@ -142,7 +142,7 @@ def test_a_client_can_ask_for_a_shorter_timeout_than_the_servers_but_not_for_a_l
 
 
 def test_a_timeout_that_a_client_asks_for_counts_for_one_connect_only() -> None:
-    server = Server(timeout_s=20.0)
+    server = Server(timeout=20_000)
     client = server.connected()
     assert not client.connect(advice={"timeout": 0}).is_held
     asked = client.connect()
@@ -151,7 +151,7 @@ def test_a_timeout_that_a_client_asks_for_counts_for_one_connect_only() -> None:
 
 
 def test_the_timeout_of_a_session_overrides_the_servers() -> None:
-    server = Server(timeout_s=20.0)
+    server = Server(timeout=20_000)
     client = server.connected()
     client.session.timeout_s = 2.0
     asked = client.connect()
@@ -160,7 +160,7 @@ def test_the_timeout_of_a_session_overrides_the_servers() -> None:
 
 
 def test_a_server_with_a_timeout_of_zero_answers_connects_at_once() -> None:
-    assert bare(Server(timeout_s=0.0).connected().connect().reply)
+    assert bare(Server(timeout=0).connected().connect().reply)
 
 
 # What ends the waiting
@@ -293,14 +293,14 @@ def test_a_superseded_connect_over_a_websocket_gets_no_reply() -> None:
 
 
 def test_advice_is_given_when_the_request_has_some() -> None:
-    client = Server(timeout_s=20.0).client()
+    client = Server(timeout=20_000).client()
     first = client.connect(advice={"timeout": 0})
     assert first.reply["advice"] == {"reconnect": "retry", "interval": 0, "timeout": 20000}
     assert "advice" not in client.send({"channel": "/meta/connect"}, {"channel": "/a"}).elements[0]
 
 
 def test_advice_is_given_when_the_transport_changes() -> None:
-    client = Server(timeout_s=20.0).client()
+    client = Server(timeout=20_000).client()
     assert bare(client.connect().reply)
     wire = Wire(ConnectionType.CALLBACK_POLLING)
     changed = client.connect(wire=wire, advice={"timeout": 0})
@@ -336,13 +336,13 @@ def test_advice_is_given_once_after_the_server_has_changed_it() -> None:
 def test_the_advice_has_the_interval_that_the_client_asks_for_within_limits(
     interval: Any, advised: int
 ) -> None:
-    client = Server(interval_s=0.5).client()
+    client = Server(interval=500).client()
     reply = client.connect(advice={"interval": interval, "timeout": 0}).reply
     assert reply["advice"] == {"reconnect": "retry", "interval": advised, "timeout": 30000}
 
 
 def test_an_interval_that_a_client_asked_for_counts_once() -> None:
-    client = Server(interval_s=0.5).client()
+    client = Server(interval=500).client()
     client.connect(advice={"interval": 2000, "timeout": 0})
     reply = client.connect(advice={"timeout": 0}).reply
     assert reply["advice"]["interval"] == 500
@@ -369,7 +369,7 @@ def test_a_stop_without_a_store_spreads_the_handshakes_that_follow(
 
 
 def test_a_stop_tells_sessions_that_the_next_server_knows_to_return_at_once() -> None:
-    server = server_of(handshake_rate=2.0)
+    server = server_of(handshake_rate=2)
     asked = [each.connect() for each in (server.connected(), named(server))]
     server.stop()
     assert [each.reply["advice"]["interval"] for each in asked] == [0, 0]
@@ -377,7 +377,7 @@ def test_a_stop_tells_sessions_that_the_next_server_knows_to_return_at_once() ->
 
 def test_a_stop_answers_held_connects_in_as_many_turns_as_they_take() -> None:
     has_time, ends = True, list[float]()
-    server = Server(is_turn_over=lambda: not has_time, handshake_rate=1000.0)
+    server = Server(is_turn_over=lambda: not has_time, handshake_rate=1000)
     held = [server.connected().connect() for _ in range(5)]
     idle, has_time = server.connected(), False
     server.bayeux.stop(server.now, lambda: ends.append(server.now))

@@ -11,7 +11,7 @@ from tests.unit.bayeux.newcomers import assert_turned_away, greeting, sessions
 
 
 def test_a_handshake_creates_a_session_and_its_reply_has_all_that_the_client_needs() -> None:
-    server = Server(timeout_s=20.0, interval_s=0.5)
+    server = Server(timeout=20_000, interval=500)
     reply = server.guest().handshake().reply
     (session,) = sessions(server)
     assert reply == {
@@ -52,13 +52,13 @@ def test_a_browser_that_has_a_cookie_keeps_it() -> None:
 
 
 def test_the_advice_has_the_max_interval_if_clients_should_handshake_by_themselves() -> None:
-    reply = Server(handshake_reconnect=True, max_interval_s=8.0).guest().handshake().reply
+    reply = Server(handshake_reconnect=True, max_interval=8000).guest().handshake().reply
     assert reply["advice"]["maxInterval"] == 8000
 
 
 @pytest.mark.parametrize("types", [ABSENT, None, [], ["telepathy"], "long-polling", {}, 5, [[]]])
 def test_a_handshake_without_a_common_connection_type_is_refused(types: Any) -> None:
-    server = Server(connection_types=("websocket", "long-polling"))
+    server = Server(transports=["websocket", "long-polling"])
     asked = server.guest().handshake(supportedConnectionTypes=types)
     assert asked.reply == {
         "channel": "/meta/handshake",
@@ -95,7 +95,7 @@ def test_handshakes_beyond_the_session_limit_are_refused_until_a_session_ends() 
 
 
 def test_handshakes_beyond_the_rate_are_refused_with_random_intervals() -> None:
-    server = Server(handshake_rate=2.0)
+    server = Server(handshake_rate=2)
     replies = [server.guest().handshake().reply["successful"] for _ in range(3)]
     assert replies == [True, True, False]
     for chance, interval in ((0.0, 500), (0.5, 3000), (0.9, 5000)):
@@ -106,7 +106,7 @@ def test_handshakes_beyond_the_rate_are_refused_with_random_intervals() -> None:
 
 
 def test_a_stopping_server_advises_clients_to_handshake_later() -> None:
-    server = Server(handshake_rate=4.0)
+    server = Server(handshake_rate=4)
     for _ in range(4):
         server.client()
     server.stop()

@@ -12,7 +12,6 @@ from holdfast.journal.frame import decode
 from holdfast.journal.schema import Kind
 from holdfast.journal.unfold import unfold
 from holdfast.journal.writer import JournalWriter
-from holdfast.settings.limits import QuotaSettings
 from tests.unit.bayeux.harness import Json
 from tests.unit.bayeux.publish.addressing import (
     address,
@@ -222,7 +221,7 @@ def test_a_delayed_message_that_no_destination_takes_becomes_a_dead_letter(world
 
 
 def test_a_sender_may_let_only_so_much_wait_elsewhere() -> None:
-    world = World(2, quotas=QuotaSettings(quota_addressed=1))
+    world = World(2, quota_addressed=1)
     writer = world.client(0, caller=Caller(network="192.0.2.1"))
     first, second = [address(writer, number, forced("ann")) for number in (1, 2)]
     world.read_all()
@@ -398,7 +397,7 @@ def test_a_letter_that_cannot_be_read_is_answered(world: World) -> None:
 
 def test_a_session_that_a_message_creates_at_another_shard_counts_for_the_sender() -> None:
     # Each shard has its part of the limit.
-    world = World(2, ptp_create_session=True, shards=2, quotas=QuotaSettings(quota_sessions=4))
+    world = World(2, ptp_create_session=True, shards=2, quota_sessions=4)
     here = Caller(address="192.0.2.1", network="192.0.2.1")
     bob = named(world, "bob/1", here)
 

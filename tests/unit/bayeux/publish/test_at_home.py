@@ -7,11 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
-from holdfast.settings.limits import QuotaSettings
+from holdfast.settings import ChannelSettings
 from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.publish.addressing import forced, heard, named, reported
@@ -20,8 +18,8 @@ from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, Stage
 
 # Its home is the second of two shards, and the second of three.
 NEWS = "/home/a"
-RULES = {"/home/**": ChannelRule(history=HistoryDepth(100, 100_000))}
-DURABLE = {"/home/**": ChannelRule(history=HistoryDepth(100, 100_000), durable=True)}
+RULES = {"/home/**": ChannelSettings(history=100, history_bytes=100_000)}
+DURABLE = {"/home/**": ChannelSettings(history=100, history_bytes=100_000, durable=True)}
 
 
 @pytest.fixture
@@ -93,7 +91,7 @@ def test_a_publish_key_is_known_at_home(world: World) -> None:
 
 
 def test_a_publisher_that_wants_no_echo_gets_none() -> None:
-    rules = {"/home/**": ChannelRule(broadcast_to_publisher=False)}
+    rules = {"/home/**": ChannelSettings(broadcast_to_publisher=False)}
     world = World(2, channels=rules)
     bob, dan = reader(world, "bob/1"), reader(world, "dan/1")
     say(bob, "hello")
@@ -256,7 +254,7 @@ def test_a_kill_of_the_home_midway_doubles_nothing() -> None:
 
 
 def test_publishers_elsewhere_have_a_quota_of_addressed_messages() -> None:
-    world = World(3, channels=RULES, quotas=QuotaSettings(quota_addressed=1))
+    world = World(3, channels=RULES, quota_addressed=1)
     client = named(world, "carl/1", Caller(network="192.0.2.0/24"))
     replies = []
     for name in ("bob", "eve"):
@@ -271,7 +269,7 @@ def test_publishers_elsewhere_have_a_quota_of_addressed_messages() -> None:
 
 
 def test_a_refused_publish_leaves_the_stored_record_of_the_topic_that_another_made() -> None:
-    rule = ChannelRule(topic=TopicConfig(), history=HistoryDepth(100, 100_000), durable=True)
+    rule = ChannelSettings(topic=True, history=100, history_bytes=100_000, durable=True)
     world = World(2, channels={"/home/**": rule})
     keeper = world.shards[1].keeper
     keeper.is_silent = True
@@ -288,7 +286,7 @@ def test_a_refused_publish_leaves_the_stored_record_of_the_topic_that_another_ma
 
 
 def test_work_has_no_destinations() -> None:
-    world = World(2, channels={"/home/**": ChannelRule(is_work_queue=True)})
+    world = World(2, channels={"/home/**": ChannelSettings(work_queue=True)})
     client = world.client(0)
     for fields in ({}, {"subscribable": False}):
         asked = say(client, "hello", destinations=["bob"], **fields)

@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 
 from holdfast.bayeux.publish.delaying import MOST
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.steps import Reason
-from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.shared_queues.delays import KEY, delays_of
-from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
-from holdfast.settings.limits import QuotaSettings
+from holdfast.settings import ChannelSettings
 from tests.effort import TIMES
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 from tests.unit.bayeux.publish.test_point_to_point import arriving, named, restarted
@@ -319,7 +316,7 @@ def test_a_filter_selects_delayed_messages_by_what_they_are() -> None:
 
 
 def test_a_publisher_that_gets_no_echo_gets_none_of_its_delayed_messages() -> None:
-    server = server_of(channels={"/a": ChannelRule(broadcast_to_publisher=False)})
+    server = server_of(channels={"/a": ChannelSettings(broadcast_to_publisher=False)})
     ann, joe = reader(server, "ann/1"), reader(server)
     delay(ann, 1)
     server.advance(1.2)
@@ -327,7 +324,7 @@ def test_a_publisher_that_gets_no_echo_gets_none_of_its_delayed_messages() -> No
 
 
 def test_a_delayed_message_enters_the_history_when_it_is_delivered() -> None:
-    rule = ChannelRule(history=HistoryDepth(10, 10_000))
+    rule = ChannelSettings(history=10, history_bytes=10_000)
     server = server_of(channels={"/a": rule})
     sender = server.client()
     delay(sender, "late")
@@ -344,7 +341,7 @@ def test_a_delayed_message_enters_the_history_when_it_is_delivered() -> None:
 
 
 def test_a_delayed_message_to_a_work_queue_becomes_work_when_it_is_due() -> None:
-    server = server_of(channels={"/jobs/*": ChannelRule(is_work_queue=True)})
+    server = server_of(channels={"/jobs/*": ChannelSettings(work_queue=True)})
     delay(server.client(), 1, channel="/jobs/a")
     assert server.bayeux.state.work.of("/jobs/a") is None
     server.advance(1.2)
@@ -377,12 +374,12 @@ def test_a_message_that_cannot_be_delivered_when_it_is_due_becomes_a_dead_letter
 
 
 @pytest.mark.parametrize(
-    ("limits", "code"), [({"entries": 2}, "entries"), ({"bytes": 180}, "bytes")]
+    ("limits", "code"), [({"max_delayed": 2}, "entries"), ({"max_delayed_bytes": 180}, "bytes")]
 )
 def test_more_delayed_messages_than_there_may_be_are_refused(
     limits: dict[str, int], code: str
 ) -> None:
-    server = server_of(delay_limits=SharedQueueLimits(**limits))
+    server = server_of(**limits)
     sender = server.client()
     assert all(delay(sender, each)["successful"] for each in (1, 2))
     error = delay(sender, 3)["error"]
@@ -393,7 +390,7 @@ def test_more_delayed_messages_than_there_may_be_are_refused(
 
 
 def test_the_quota_of_an_address_counts_its_delayed_messages_until_they_are_due() -> None:
-    server = server_of(quotas=QuotaSettings(quota_addressed=1))
+    server = server_of(quota_addressed=1)
     sender = server.client(caller=Caller(address="1.2.3.4", network="1.2.3.4"))
     assert delay(sender, 1)["successful"]
     assert delay(sender, 2)["error"] == "429:addressed:budget_exceeded"

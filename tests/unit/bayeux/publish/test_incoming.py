@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.bayeux.extending.base import ServerExtension
 from holdfast.bayeux.publish.incoming import PROTOCOL_FIELDS
-from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import ABSENT, Client, Json, Server
 
 
@@ -153,7 +153,7 @@ def test_a_publisher_does_not_get_its_own_message_if_server_channel_or_session_s
     if where == "server":
         options["broadcast_to_publisher"] = False
     if where == "channel":
-        options["channels"] = {"/a": ChannelRule(broadcast_to_publisher=False)}
+        options["channels"] = {"/a": ChannelSettings(broadcast_to_publisher=False)}
     server, alice, bob = pair(**options)
     alice.subscribe("/a")
     if where == "session":
@@ -180,7 +180,7 @@ def test_a_publisher_does_not_get_its_own_message_if_server_channel_or_session_s
 def test_the_most_exact_of_several_rules_for_a_channel_applies(
     channels: dict[str, bool], is_told: bool
 ) -> None:
-    rules = {name: ChannelRule(broadcast_to_publisher=told) for name, told in channels.items()}
+    rules = {name: ChannelSettings(broadcast_to_publisher=told) for name, told in channels.items()}
     client = Server(channels=rules).client()
     client.subscribe("/a/b")
     assert client.publish("/a/b", 1).data == [1] * is_told

@@ -12,8 +12,8 @@ import orjson
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.cluster.messages import message_of
+from holdfast.settings import ChannelSettings
 from tests.effort import TIMES
 from tests.unit.bayeux.publish.addressing import heard, subscribed
 from tests.unit.bayeux.publish.shards import Shard, World
@@ -54,7 +54,7 @@ class Play:
     """Shards with different clocks, one receiver, and what it should hear."""
 
     def __init__(self, behind_s: list[int]) -> None:
-        self.world = Divided(SHARDS, channels={"/**": ChannelRule(durable=True)})
+        self.world = Divided(SHARDS, channels={"/**": ChannelSettings(durable=True)})
         self._behind_s = behind_s
         for shard, seconds in zip(self.world.shards, behind_s, strict=True):
             shard.server.set_clock_back(float(seconds))

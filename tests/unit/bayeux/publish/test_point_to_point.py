@@ -8,12 +8,10 @@ import pytest
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.operation import Operation
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
-from holdfast.settings.limits import QuotaSettings
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, server_of
 from tests.unit.bayeux.operated_server import letters
 from tests.unit.extensions.delivering import codes, connect, no, redelivered
@@ -278,7 +276,7 @@ def test_a_refused_message_is_dead_lettered_and_does_not_return_to_its_subject()
 def test_a_message_that_its_session_did_not_decide_about_returns_to_its_subject(
     how: str, is_waiting: bool
 ) -> None:
-    server = server_of(max_interval_s=10.0)
+    server = server_of(max_interval=10_000)
     desk = named(server, "joe/1", retries=0, responseTimeout=5000)
     other = named(server, "joe/2") if is_waiting else None
     address(server.client(), "hello", "joe")
@@ -481,7 +479,7 @@ def test_a_message_that_fits_only_an_ended_session_does_not_delay_others() -> No
 
 
 def test_messages_beyond_the_limits_of_subject_queues_are_refused() -> None:
-    server = server_of(subject_limits=SharedQueueLimits(entries=2, queues=1))
+    server = server_of(max_subject_queue=2, max_subject_queues=1)
     bob = server.client()
     for number in range(2):
         assert address(bob, number, forced("joe"))["successful"]
@@ -491,7 +489,7 @@ def test_messages_beyond_the_limits_of_subject_queues_are_refused() -> None:
 
 
 def test_pending_publishes_count_against_the_limit_of_a_subject_queue() -> None:
-    server = server_of(subject_limits=SharedQueueLimits(entries=2))
+    server = server_of(max_subject_queue=2)
     bob = server.client()
     content = {"destinations": [forced("joe")], "content": 1}
     asked = [bob.publish("/service/ptp", content) for _ in range(3)]
@@ -535,7 +533,7 @@ def test_a_waiting_message_gets_the_room_that_was_reserved_for_a_repeated_publis
 
 
 def test_an_emptied_subject_queue_makes_room_for_the_queue_of_another_subject() -> None:
-    server = server_of(subject_limits=SharedQueueLimits(queues=1))
+    server = server_of(max_subject_queues=1)
     bob = server.client()
     address(bob, 1, forced("joe"))
     named(server, "joe/1")
@@ -577,7 +575,7 @@ OVER_QUOTA = "429:addressed:budget_exceeded"
 
 
 def test_an_address_may_make_a_limited_number_of_messages_wait_for_subjects() -> None:
-    server = server_of(quotas=QuotaSettings(quota_addressed=2))
+    server = server_of(quota_addressed=2)
     many, other = client_at(server, "203.0.113.7"), client_at(server, "198.51.100.9")
     assert all(address(many, 1, forced(name))["successful"] for name in ("ann", "joe"))
     refused = address(many, 2, forced("ann"))
@@ -597,7 +595,7 @@ def test_an_address_may_make_a_limited_number_of_messages_wait_for_subjects() ->
 
 
 def test_a_subject_may_make_a_limited_number_of_bytes_wait_from_all_its_addresses() -> None:
-    server = server_of(quotas=QuotaSettings(quota_addressed=0, quota_addressed_bytes=1000))
+    server = server_of(quota_addressed=0, quota_addressed_bytes=1000)
     here, there = (
         client_at(server, "203.0.113.7", "bob/1"),
         client_at(server, "198.51.100.9", "bob/2"),
@@ -612,7 +610,7 @@ def test_a_subject_may_make_a_limited_number_of_bytes_wait_from_all_its_addresse
 
 @pytest.mark.parametrize("end", ["taken", "cleared", "expired", "refused"])
 def test_a_message_that_no_longer_waits_does_not_count_against_the_quota(end: str) -> None:
-    server = server_of(quotas=QuotaSettings(quota_addressed=2))
+    server = server_of(quota_addressed=2)
     bob = client_at(server, "203.0.113.7")
     if end == "refused":
         server.keeper.outcome = PersistOutcome.REFUSED
@@ -694,7 +692,7 @@ def test_messages_that_wait_for_a_subject_survive_a_restart() -> None:
 
 
 def test_messages_of_a_full_session_and_its_subject_arrive_in_order_after_a_restart() -> None:
-    limits = {"subject_limits": SharedQueueLimits(entries=3)}
+    limits = {"max_subject_queue": 3}
     server = server_of(**limits)
     named(server, "joe/1", queue={"maxEntries": 3}).disconnect()
     server.turn()
@@ -857,7 +855,7 @@ def test_an_addressed_message_stored_for_an_ended_session_returns_to_its_subject
 @pytest.mark.slow
 @pytest.mark.parametrize("is_addressed", [False, True])
 def test_refusals_hold_a_channel_unless_its_messages_are_addressed(is_addressed: bool) -> None:
-    server = server_of(channels={"/a": ChannelRule(is_guarded=True)})
+    server = server_of(channels={"/a": ChannelSettings(guard=True)})
     bob = server.client()
     receivers = [named(server, name) for name in ("joe/1", "ann/1", "eve/1")]
     for each in receivers:
@@ -912,7 +910,7 @@ def test_messages_that_a_killed_server_had_no_time_to_return_count_as_redelivere
     assert redelivered(asked) == [1] * 250
 
 
-DEADLY: dict[str, Any] = {"channels": {"/service/ptp": ChannelRule(max_attempts=3)}}
+DEADLY: dict[str, Any] = {"channels": {"/**": ChannelSettings(max_attempts=3)}}
 
 
 def handed_to_another(server: Server) -> list[object]:

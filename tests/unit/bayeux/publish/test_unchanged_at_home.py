@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.settings import ChannelSettings
 from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client
 from tests.unit.bayeux.publish.addressing import heard, named
@@ -84,7 +83,7 @@ def test_a_message_for_destinations_only_is_compared_at_the_home(shard: int) -> 
 
 
 def test_a_channel_without_a_home_has_no_message_to_compare_with() -> None:
-    world = World(2, channels={"/home/**": ChannelRule(history=HistoryDepth(2))})
+    world = World(2, channels={"/home/**": ChannelSettings(history=2)})
     client = world.client(0)
     for _ in range(2):
         asked = client.publish("/news", 1, ext={"delivery": {"forceUpdate": False}})

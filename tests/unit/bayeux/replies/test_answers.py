@@ -52,7 +52,7 @@ def test_the_ack_of_a_batch_without_a_lost_message_does_not_settle_it() -> None:
 
 
 def test_a_late_ack_settles_a_returned_message() -> None:
-    server = RestartableServer(max_interval_s=2.0)
+    server = RestartableServer(max_interval=2000)
     client = named(server, retries=-1)
     publish(server, 1)
     known = batch(connect(client, 1))
@@ -63,7 +63,7 @@ def test_a_late_ack_settles_a_returned_message() -> None:
 
 
 def test_a_late_ack_with_a_refusal_settles_neither_the_refused_message_nor_later_ones() -> None:
-    server = RestartableServer(max_interval_s=2.0)
+    server = RestartableServer(max_interval=2000)
     client = named(server, retries=-1)
     publish(server, 1, 2)
     answer = connect(client, 1)
@@ -174,7 +174,7 @@ def test_a_held_connect_gets_at_once_what_an_earlier_answer_could_not_deliver() 
 
 
 def test_a_session_stays_connected_while_its_answer_waits_for_the_store() -> None:
-    server = RestartableServer(timeout_s=0.5, max_interval_s=5.0)
+    server = RestartableServer(timeout=500, max_interval=5000)
     client = named(server, retries=0)
     known = lose_one(server, client)
     for _ in range(8):
@@ -190,7 +190,7 @@ def test_a_session_stays_connected_while_its_answer_waits_for_the_store() -> Non
 
 
 def test_a_held_connect_keeps_its_deadline_while_another_answer_waits() -> None:
-    server = RestartableServer(max_interval_s=2.0)
+    server = RestartableServer(max_interval=2000)
     client = named(server, ack=False)
     publish(server, 1)
     (seq,) = seqs(connect(client, None))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.settings import ChannelSettings
 from tests.effort import TIMES
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.publish.addressing import named
@@ -14,7 +14,7 @@ from tests.unit.bayeux.publish.shards import World
 from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, Stage
 
 ROOM = "/room/a"
-RULES = {"/room/*": ChannelRule(has_presence=True)}
+RULES = {"/room/*": ChannelSettings(presence=True)}
 
 
 def settled(world: World, seconds: float = 0.3) -> None:

@@ -7,12 +7,11 @@ import pytest
 
 from holdfast.bayeux.services.far_topics import ERASE, FarTopics
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.ports.homes import NO_ANSWER
 from holdfast.delivery.topics.configured import Topic, TopicConfig
 from holdfast.delivery.topics.states import TopicState
-from holdfast.settings.limits import QuotaSettings
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.far_work.working import balances, fetch, is_done, put, taker, working
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.publish.addressing import heard, named
@@ -27,8 +26,8 @@ TOPIC, HOME = "/home/a", 1
 AWAY = "resource.cluster.notAvailable"
 
 
-def rules(delay_ms: int = 1000, **options: Any) -> dict[str, ChannelRule]:
-    return {"/home/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=delay_ms), **options)}
+def rules(delay_ms: int = 1000, **options: Any) -> dict[str, ChannelSettings]:
+    return {"/home/**": ChannelSettings(topic=True, destroy_delay=delay_ms, **options)}
 
 
 @pytest.fixture
@@ -391,7 +390,7 @@ def test_an_erased_topic_stays_erased_when_its_home_is_killed(world: World) -> N
 
 
 def test_what_a_history_brings_to_another_shard_counts_as_well() -> None:
-    world = World(3, channels=rules(history=HistoryDepth(10, 10_000)))
+    world = World(3, channels=rules(history=10))
     settled(world)
     say(world, 1)
     carl = named(world, "carl/1")
@@ -410,7 +409,7 @@ def test_what_a_history_brings_to_another_shard_counts_as_well() -> None:
 @pytest.mark.parametrize("is_forced", [False, True])
 @pytest.mark.parametrize("name", ["carl/1", "bob/1"])
 def test_a_work_queue_keeps_its_topic_wherever_its_work_is_done(name: str, is_forced: bool) -> None:
-    world = working(3, channels=rules(is_work_queue=True))
+    world = working(3, channels=rules(work_queue=True))
     carl = taker(world, name)
     put(world, 2, 1, 2)
     assert fetch(world, carl).data == [1, 2]
@@ -465,7 +464,7 @@ def test_letters_that_cannot_be_done_are_answered(world: World) -> None:
 
 
 def test_publishers_elsewhere_have_a_quota_of_topics() -> None:
-    world = World(3, channels=rules(), quotas=QuotaSettings(quota_topics=1))
+    world = World(3, channels=rules(), quota_topics=1)
     settled(world)
     network = Caller(network="10.0.0.0/24")
     for name, error in ((TOPIC, ""), ("/home/d", "429:topics:budget_exceeded")):

@@ -9,16 +9,14 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.login import Login, LoginMethod
 from holdfast.bayeux.wire.operation import Operation
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics import json_text
-from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.topics.configured import TopicConfig
 from holdfast.delivery.topics.states import TopicState
 from holdfast.extensions.delivery_wire import DeliveryWire
-from holdfast.settings.limits import QuotaSettings
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Client, Json, Server
 
-RULE = {"/t/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=-1))}
+RULE = {"/t/**": ChannelSettings(topic=True, destroy_delay=-1)}
 SERVICE = "/service/topics"
 
 
@@ -58,7 +56,7 @@ def test_the_service_answers_with_the_state_of_a_topic_and_its_figures() -> None
 
 
 def test_the_state_of_a_topic_includes_what_waits_in_its_work_queue() -> None:
-    rule = ChannelRule(topic=TopicConfig(), is_work_queue=True)
+    rule = ChannelSettings(topic=True, work_queue=True)
     here = server(channels={"/t/**": rule})
     client = here.client()
     for n in range(2):
@@ -158,7 +156,7 @@ def test_a_forced_erasure_of_a_pattern_ends_its_topics_and_discards_their_messag
     assert here.balances()
 
 
-KEPT = {"/t/**": ChannelRule(topic=TopicConfig(), history=HistoryDepth(10))}
+KEPT = {"/t/**": ChannelSettings(topic=True, history=10)}
 
 
 def test_the_service_answers_with_kept_messages_newest_first() -> None:
@@ -227,7 +225,7 @@ def test_a_filter_looks_at_a_limited_number_of_messages(monkeypatch: pytest.Monk
 
 
 def test_an_answer_has_a_limited_number_of_bytes() -> None:
-    here = server(channels={"/t/a": ChannelRule(history=HistoryDepth(10, 4_000_000))})
+    here = server(channels={"/t/a": ChannelSettings(history=10, history_bytes=4_000_000)})
     for _ in range(3):
         here.for_extensions.publish("/t/a", "x" * 600_000)
     answer = ask(here.client(), {"get": "/t/a", "history": ALL})
@@ -276,8 +274,8 @@ def test_messages_are_encoded_one_by_one_and_not_with_the_reply(
 
 def test_messages_that_a_filter_looks_at_count_against_the_budget() -> None:
     # The bucket pays for 100 messages, and the history has as many.
-    deep = {"/t/a": ChannelRule(history=HistoryDepth(100))}
-    here = keeping(100, channels=deep, quotas=QuotaSettings(budget_requests=1))
+    deep = {"/t/a": ChannelSettings(history=100)}
+    here = keeping(100, channels=deep, budget_requests=1)
     client = here.client(caller=Caller("203.0.113.7", network="203.0.113.7"))
     selected = {"get": "/t/a", "history": ALL, "filter": "data.n < 2"}
     assert len(ask(client, selected)["messages"]) == 2
@@ -285,11 +283,8 @@ def test_messages_that_a_filter_looks_at_count_against_the_budget() -> None:
 
 
 def test_the_service_answers_with_no_more_messages_than_the_rule_keeps() -> None:
-    depths = {"/t/none": None, "/t/1": 1, "/t/2": 2, "/t/5": 5}
-    rules = {
-        name: ChannelRule(history=None if depth is None else HistoryDepth(depth))
-        for name, depth in depths.items()
-    }
+    depths = {"/t/none": 0, "/t/1": 1, "/t/2": 2, "/t/5": 5}
+    rules = {name: ChannelSettings(history=depth) for name, depth in depths.items()}
     here = server(channels=rules)
     sender = here.client()
     for name in rules:

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.messages.keeping import HistoryDepth
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.publish.shards import World
 
 # The homes of these are the second and the first of two shards.
 NEWS, SPORT = "/home/a", "/home/b"
-RULES = {"/home/**": ChannelRule(history=HistoryDepth(1000, 10_000_000))}
+RULES = {"/home/**": ChannelSettings(history=1000, history_bytes=10_000_000)}
 AWAY = "resource.cluster.notAvailable"
 
 

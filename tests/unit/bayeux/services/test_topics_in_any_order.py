@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.topics.configured import TopicConfig
 from holdfast.delivery.topics.counting import topic_of
 from holdfast.delivery.topics.states import TopicState, state_of
+from holdfast.settings import ChannelSettings
 from tests.effort import TIMES
 from tests.unit.bayeux.publish.addressing import named
 from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, PEOPLE, Stage
@@ -22,7 +21,7 @@ ERASABLE = ["/home/a", "/home/b"]
 HELD = "/home/e"
 TOPICS = [*ERASABLE, HELD]
 KEEPER = "fay/1"
-RULES = {"/home/*": ChannelRule(topic=TopicConfig(destroy_delay_ms=1000), durable=True)}
+RULES = {"/home/*": ChannelSettings(topic=True, destroy_delay=1000, durable=True)}
 STEPS = st.one_of(
     st.tuples(st.just("publish"), ANYBODY, st.sampled_from(TOPICS)),
     st.tuples(st.just("join"), ANYBODY, st.sampled_from([*ERASABLE, "/home/*"])),

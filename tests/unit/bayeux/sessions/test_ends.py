@@ -123,7 +123,7 @@ WAYS = [
 def test_the_session_state_decides_about_a_message_that_the_store_confirms_too_late(
     ext: Json | None, way: Callable[[Client], None], state: SessionState
 ) -> None:
-    server = RestartableServer(max_interval_s=10.0)
+    server = RestartableServer(max_interval=10_000)
     client = server.client(ext=ext)
     client.connect(advice={"timeout": 0})
     client.subscribe("/a")
@@ -194,7 +194,7 @@ class Town:
     """Sessions of all kinds, and everything that may happen to them."""
 
     def __init__(self) -> None:
-        self.server = RestartableServer(max_interval_s=10.0, max_session_timeout_s=60.0)
+        self.server = RestartableServer(max_interval=10_000, max_session_timeout=60_000)
         self.clients = {kind: self.server.guest() for kind in KINDS}
         self.last: dict[Session, SessionState] = {}
 

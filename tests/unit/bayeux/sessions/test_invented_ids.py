@@ -9,7 +9,6 @@ from holdfast.bayeux.wire.caller import Caller
 from holdfast.delivery.requests.reply_channels import ReplyChannel, reply_channel_of
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.request import Request
-from holdfast.settings.limits import QuotaSettings
 from tests.unit.bayeux.harness import Client, Json, Server
 from tests.unit.bayeux.second_lives import RestartableServer, named, take
 
@@ -22,7 +21,7 @@ HERE = Caller("203.0.113.7", "203.0.113.7")
 
 def server_of(letters: int = 1) -> Server:
     """Its buckets hold ten times the rate."""
-    return Server(DeliveryWire, Request, quotas=QuotaSettings(budget_letters=letters))
+    return Server(DeliveryWire, Request, budget_letters=letters)
 
 
 def client_of(server: Server) -> Client:

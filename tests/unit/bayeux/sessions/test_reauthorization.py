@@ -15,7 +15,6 @@ from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.wire.operation import Operation
-from holdfast.bayeux.wire.options import Durable
 from holdfast.delivery.basics.channels import covers
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.batch import Batch
@@ -457,7 +456,7 @@ def test_a_handshake_whose_messages_reauthorization_keeps_back_announces_no_batc
         DeliveryWire,
         partial(Ack, announces_batch=True),
         allow_message_delivery_during_handshake=True,
-        durable=Durable.NONE,
+        durable="none",
     )
     guarded(server)
     ext = {"ack": True, "delivery": {"session": "joe/1"}}

@@ -1,5 +1,7 @@
 """Session slots: sessions without a client give way to newcomers."""
 
+from math import ceil
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +36,7 @@ def arrive(server: RestartableServer) -> Asked:
 
 
 def test_the_session_that_was_left_first_gives_way_to_a_newcomer() -> None:
-    server = RestartableServer(max_sessions=4, unconnected_share=0.5)
+    server = RestartableServer(max_sessions=4, unconnected_share=50)
     leave_behind(server, "ann/1", "bob/1", "cid/1", "dan/1")
     named(server, name="bob/1").disconnect()
     named(server, name="ann/1").disconnect()
@@ -45,7 +47,7 @@ def test_the_session_that_was_left_first_gives_way_to_a_newcomer() -> None:
 
 
 def test_messages_of_an_evicted_session_are_dead_lettered_and_its_client_is_to_handshake() -> None:
-    server = RestartableServer(max_sessions=2, unconnected_share=0.0)
+    server = RestartableServer(max_sessions=2, unconnected_share=0)
     client = named(server)
     publish(server, 1, 2)
     server.advance(11)
@@ -61,7 +63,7 @@ def test_messages_of_an_evicted_session_are_dead_lettered_and_its_client_is_to_h
 
 
 def test_no_session_is_evicted_while_there_are_free_slots() -> None:
-    server = RestartableServer(max_sessions=5, unconnected_share=0.0)
+    server = RestartableServer(max_sessions=5, unconnected_share=0)
     leave_behind(server, "ann/1", "bob/1", "cid/1")
     arrive(server)
     server.advance(1)
@@ -70,7 +72,7 @@ def test_no_session_is_evicted_while_there_are_free_slots() -> None:
 
 
 def test_sessions_without_a_client_keep_their_share_of_the_slots() -> None:
-    server = RestartableServer(max_sessions=4, unconnected_share=0.5)
+    server = RestartableServer(max_sessions=4, unconnected_share=50)
     leave_behind(server, "ann/1", "bob/1")
     guests = [server.connected(), server.connected()]
     assert_turned_away(arrive(server), 3000)
@@ -79,14 +81,14 @@ def test_sessions_without_a_client_keep_their_share_of_the_slots() -> None:
 
 
 def test_a_connected_session_is_not_evicted() -> None:
-    server = RestartableServer(max_sessions=2, unconnected_share=0.0)
+    server = RestartableServer(max_sessions=2, unconnected_share=0)
     clients = [named(server, name="ann/1"), server.connected()]
     assert arrive(server).reply["error"] == BUSY
     assert not any(client.session.is_gone for client in clients)
 
 
 def test_a_session_that_was_just_taken_over_is_evicted_after_others() -> None:
-    server = RestartableServer(max_sessions=2, unconnected_share=0.0)
+    server = RestartableServer(max_sessions=2, unconnected_share=0)
     leave_behind(server, "ann/1", "bob/1")
     take(server.guest(), name="ann/1")
     server.turn()
@@ -114,7 +116,7 @@ def test_a_session_that_has_just_published_is_evicted_after_others() -> None:
 
 
 def test_a_takeover_needs_no_free_session_slot() -> None:
-    server = RestartableServer(max_sessions=2, unconnected_share=0.0)
+    server = RestartableServer(max_sessions=2, unconnected_share=0)
     client = named(server, name="ann/1")
     publish(server, 1)
     client.disconnect()
@@ -128,7 +130,7 @@ def test_a_takeover_needs_no_free_session_slot() -> None:
 
 
 def test_no_session_is_evicted_for_a_handshake_that_is_refused() -> None:
-    server = RestartableServer(max_sessions=2, unconnected_share=0.0, max_sessions_per_subject=1)
+    server = RestartableServer(max_sessions=2, unconnected_share=0, max_sessions_per_subject=1)
     leave_behind(server, "ann/1")
     named(server, name="joe/1")
     error = take(server.guest(), name="joe/2").reply["error"]
@@ -137,7 +139,7 @@ def test_no_session_is_evicted_for_a_handshake_that_is_refused() -> None:
 
 
 def test_a_session_with_a_long_queue_is_evicted_in_a_tick_and_not_during_a_handshake() -> None:
-    server = RestartableServer(max_sessions=1, unconnected_share=0.0)
+    server = RestartableServer(max_sessions=1, unconnected_share=0)
     named(server).disconnect()
     publish(server, *range(100))
     assert arrive(server).reply["error"] == BUSY
@@ -147,8 +149,18 @@ def test_a_session_with_a_long_queue_is_evicted_in_a_tick_and_not_during_a_hands
 
 
 @pytest.mark.slow
+def test_the_share_of_sessions_without_a_client_is_exact() -> None:
+    # 100 * 0.29 is less than 29.
+    server = RestartableServer(max_sessions=100, unconnected_share=29, max_sessions_per_subject=100)
+    leave_behind(server, *[f"ann/{number}" for number in range(1, 30)])
+    for _ in range(71):
+        server.connected()
+    assert_turned_away(arrive(server), 3000)
+    assert server.bayeux.slots.evicted == 0
+
+
 def test_session_slots_are_freed_before_they_are_needed() -> None:
-    server = RestartableServer(max_sessions=64, unconnected_share=0.5, max_sessions_per_subject=100)
+    server = RestartableServer(max_sessions=64, unconnected_share=50, max_sessions_per_subject=100)
     leave_behind(server, *(f"joe/{number + 1}" for number in range(62)))
     server.advance(0.1)
     assert len(server.bayeux.state.sessions) == 60, "a sixteenth is free"
@@ -157,7 +169,7 @@ def test_session_slots_are_freed_before_they_are_needed() -> None:
 
 
 def test_no_session_is_evicted_while_dead_letters_cannot_be_stored() -> None:
-    server = RestartableServer(max_sessions=1, unconnected_share=0.0)
+    server = RestartableServer(max_sessions=1, unconnected_share=0)
     named(server).disconnect()
     publish(server, 1)
     server.store.is_full = True
@@ -174,7 +186,7 @@ def test_no_session_is_evicted_while_dead_letters_cannot_be_stored() -> None:
 
 @pytest.mark.parametrize(("wish_ms", "given_ms"), [(7_200_000, 60_000), (0, 60_000), (1000, 1000)])
 def test_a_session_timeout_is_limited_and_the_client_is_told(wish_ms: int, given_ms: int) -> None:
-    server = RestartableServer(max_session_timeout_s=60.0)
+    server = RestartableServer(max_session_timeout=60_000)
     client = server.guest()
     asked = take(client, name={"name": "joe/1", "timeout": wish_ms})  # type: ignore[arg-type]
     assert asked.reply["ext"]["delivery"]["session"]["timeout"] == given_ms
@@ -184,16 +196,16 @@ def test_a_session_timeout_is_limited_and_the_client_is_told(wish_ms: int, given
 
 
 def test_an_unnamed_session_lasts_no_longer_than_the_longest_session_timeout() -> None:
-    server = RestartableServer(max_session_timeout_s=60.0)
+    server = RestartableServer(max_session_timeout=60_000)
     server.client(ext={"delivery": {"retries": -1, "delay": 10_000_000}})
     server.advance(80)
     assert keys(server) == []
 
 
 def test_a_restored_session_lasts_no_longer_than_the_longest_session_timeout() -> None:
-    server = RestartableServer(max_session_timeout_s=10 * 365 * 86_400.0)
+    server = RestartableServer(max_session_timeout=10 * 365 * 86_400_000)
     leave_behind(server, "joe/1")
-    after = server.reborn(max_session_timeout_s=60.0)
+    after = server.reborn(max_session_timeout=60_000)
     after.advance(61)
     assert keys(after) == []
 
@@ -202,12 +214,12 @@ def test_a_restored_session_lasts_no_longer_than_the_longest_session_timeout() -
 
 
 def test_restored_sessions_are_evicted_in_the_order_in_which_they_were_left() -> None:
-    server = RestartableServer(max_sessions=8, unconnected_share=0.5)
+    server = RestartableServer(max_sessions=8, unconnected_share=50)
     names = ["eve/1", "ann/1", "dan/1", "bob/1", "cid/1"]
     for name in names:
         leave_behind(server, name)
         server.advance(1)
-    after = server.reborn(max_sessions=5, unconnected_share=0.4)
+    after = server.reborn(max_sessions=5, unconnected_share=40)
     after.bayeux.life.unconnected.sort()
     for gone in names[:3]:
         assert gone in keys(after)
@@ -218,10 +230,10 @@ def test_restored_sessions_are_evicted_in_the_order_in_which_they_were_left() ->
 
 @pytest.mark.slow
 def test_restored_sessions_beyond_the_limit_soon_give_way_to_a_newcomer() -> None:
-    server = RestartableServer(max_sessions=100, max_session_timeout_s=1e9)
+    server = RestartableServer(max_sessions=100, max_session_timeout=1_000_000_000_000)
     for number in range(100):
         assert take(server.guest(), name=f"thief{number}/1").reply["successful"]
-    after = server.reborn(max_sessions=20, max_session_timeout_s=60.0)
+    after = server.reborn(max_sessions=20, max_session_timeout=60_000)
     after.advance(11)
     assert len(after.bayeux.state.sessions) < 20
     assert arrive(after).reply["successful"]
@@ -273,7 +285,10 @@ STEPS = st.lists(
 @given(STEPS, st.integers(0, MOST))
 def test_eviction_agrees_with_a_simple_model(steps: list[tuple[str, int]], left_alone: int) -> None:
     server = RestartableServer(
-        max_sessions=MOST, unconnected_share=left_alone / MOST, max_interval_s=1e6, timeout_s=1e6
+        max_sessions=MOST,
+        unconnected_share=ceil(100 * left_alone / MOST),
+        max_interval=1_000_000_000,
+        timeout=1_000_000_000,
     )
     model = Model()
     clients: dict[str, Client] = {}

@@ -14,7 +14,7 @@ ALIVE, POLLING = DispatcherState.ALIVE, DispatcherState.POLLING
 
 
 def test_the_expiry_of_a_session_follows_from_when_it_was_last_seen() -> None:
-    server = server_of(max_interval_s=10.0)
+    server = server_of(max_interval=10_000)
     plain, held, named = server.connected(), server.connected(), receiver(server)
     held.connect()
     server.advance(4.0)
@@ -32,7 +32,7 @@ def since(server: Server, client: Client, state: DispatcherState) -> int | None:
 
 
 def test_the_status_says_since_when_a_session_is_alive_or_polling() -> None:
-    server = server_of(max_interval_s=10.0)
+    server = server_of(max_interval=10_000)
     client = receiver(server)
     node = server.bayeux.state.node
 
@@ -63,7 +63,7 @@ def seen_by_all(server: Server, client: Client) -> tuple[str, bool, str]:
 
 
 def test_all_views_of_a_session_agree_on_its_state() -> None:
-    server = server_of(max_interval_s=10.0)
+    server = server_of(max_interval=10_000)
     client = server.guest()
     client.handshake(ext={"ack": True, "delivery": {"session": "joe/1"}})
     server.turn()

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.wire.options import Durable
 from holdfast.delivery.basics.session_states import SessionState
 from holdfast.delivery.queues.dispatcher import DispatcherState as Contact
 from tests.unit.bayeux.harness import Asked, Client, Json, Socket, Wire, server_of
@@ -320,7 +319,7 @@ def test_a_named_handshake_fails_while_the_store_is_away() -> None:
 
 
 def test_session_names_can_be_used_without_durable_sessions() -> None:
-    server = RestartableServer(durable=Durable.NONE)
+    server = RestartableServer(durable="none")
     named(server)
     publish(server, 1)
     assert server.store.sessions == {}

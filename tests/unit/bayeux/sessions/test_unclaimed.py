@@ -9,11 +9,8 @@ from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.destinations import Destination
-from holdfast.bayeux.wire.options import Durable
 from holdfast.delivery.basics.session_states import SessionInput
-from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.journal.schema import Kind
-from holdfast.settings.limits import QuotaSettings
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 from tests.unit.bayeux.operated_server import letters
 from tests.unit.bayeux.publish.test_point_to_point import (
@@ -99,7 +96,7 @@ def test_a_claimed_session_is_still_claimed_after_a_restart() -> None:
 
 
 def test_a_message_waits_in_memory_if_named_sessions_are_not_durable() -> None:
-    server = server_with(durable=Durable.NONE)
+    server = server_with(durable="none")
     server.keeper.is_available = False
     assert states(address(server.client(), 1, forced("joe/3"))) == ["QUEUED"]
     assert "joe/3" not in server.keeper.sessions
@@ -107,7 +104,7 @@ def test_a_message_waits_in_memory_if_named_sessions_are_not_durable() -> None:
 
 
 def test_messages_of_a_session_that_nobody_claims_in_time_become_dead_letters() -> None:
-    server = server_with(max_session_timeout_s=60.0)
+    server = server_with(max_session_timeout=60_000)
     address(server.client(), "hello", forced("joe/3"))
     server.advance(59.0)
     assert codes(server) == []
@@ -215,7 +212,7 @@ def test_a_session_name_counts_for_an_address_when_it_claims_the_session() -> No
 
 
 def test_an_unclaimed_session_counts_for_the_address_and_the_subject_of_the_sender() -> None:
-    server = server_with(quotas=QuotaSettings(quota_sessions=2))
+    server = server_with(quota_sessions=2)
     bob = client_at(server, HERE, "bob/1")
     address(bob, 1, forced("joe/1"))
     reply = refused(server, bob, "ann/1")
@@ -231,7 +228,7 @@ def test_an_unclaimed_session_counts_for_the_address_and_the_subject_of_the_send
 
 
 def test_the_bytes_in_an_unclaimed_session_count_for_the_sender() -> None:
-    server = server_with(quotas=QuotaSettings(quota_waiting_bytes=1000))
+    server = server_with(quota_waiting_bytes=1000)
     bob = client_at(server, HERE)
     address(bob, "x" * 2000, forced("joe/1"))
     server.advance(2.0)
@@ -239,7 +236,7 @@ def test_the_bytes_in_an_unclaimed_session_count_for_the_sender() -> None:
 
 
 def test_no_session_is_evicted_for_an_unclaimed_one() -> None:
-    server = server_with(max_sessions=3, unconnected_share=0.0)
+    server = server_with(max_sessions=3, unconnected_share=0)
     bob = server.client()
     named(server, "ann/1").disconnect()
     named(server, "joe/1")
@@ -248,7 +245,7 @@ def test_no_session_is_evicted_for_an_unclaimed_one() -> None:
 
 
 def test_a_message_that_no_queue_has_room_for_creates_no_session() -> None:
-    server = server_with(queue_limits=QueueLimits(bytes=1000))
+    server = server_with(max_queue_bytes=1000)
     error = refused(server, server.client(), "joe/3", "x" * 1000)["error"]
     assert error == "507:resource.overflow.queue.bytes,client/joe/3:destination_full"
 

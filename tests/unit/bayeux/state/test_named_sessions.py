@@ -114,7 +114,7 @@ class Generous(SecurityPolicy):
 def test_a_policy_decides_on_the_session_timeout_also_after_a_restart(
     name: str, wish_s: int, given_s: float
 ) -> None:
-    server = RestartableServer(max_session_timeout_s=3600.0)
+    server = RestartableServer(max_session_timeout=3_600_000)
     server.bayeux.state.rights.policy = Generous()
     client = server.guest()
     wanted = {"session": {"name": name, "timeout": wish_s * 1000}}

@@ -14,24 +14,22 @@ from holdfast.bayeux.state.cursors import cursors_of
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.login import Login, LoginMethod
 from holdfast.bayeux.wire.operation import Operation
-from holdfast.bayeux.wire.options import ChannelRule, Durable
 from holdfast.bayeux.wire.topic_options import TopicOptions
 from holdfast.delivery.basics.channels import covers
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.delivery.routing.histories import Histories, HistoryLimits
-from holdfast.delivery.topics.configured import TopicConfig
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.journal.schema import Kind
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, server_of
 from tests.unit.bayeux.second_lives import RestartableServer, again, connect, drain, named, take
 from tests.unit.journal.ledger import JournaledStore
 
-KEEPS = {"/a": ChannelRule(history=HistoryDepth(5)), "/b/**": ChannelRule(history=HistoryDepth(3))}
-DURABLE = {"/a": ChannelRule(history=HistoryDepth(5), durable=True)}
+KEEPS = {"/a": ChannelSettings(history=5), "/b/**": ChannelSettings(history=3)}
+DURABLE = {"/a": ChannelSettings(history=5, durable=True)}
 
 
 @pytest.fixture
@@ -179,8 +177,7 @@ def test_a_subscription_to_a_pattern_brings_the_history_of_each_channel(server: 
 
 @pytest.mark.parametrize(("depth", "data"), [(0, []), (1, [5]), (2, [4, 5]), (5, [4, 5])])
 def test_a_history_brings_no_more_than_its_depth(depth: int, data: list[int]) -> None:
-    history = HistoryDepth(depth) if depth else None
-    server = Server(channels={"/a": ChannelRule(history=history)})
+    server = Server(channels={"/a": ChannelSettings(history=depth)})
     publish(server, 1, 2, 3, 4, 5)
     assert subscribe(server.client(), "/a", history=last(2)).data == data
 
@@ -241,7 +238,7 @@ def test_a_reply_with_many_kept_messages_leaves_in_a_turn_of_its_own(
     count: int, *, has_own_turn: bool
 ) -> None:
     is_over = False
-    kept = {"/a": ChannelRule(history=HistoryDepth(200))}
+    kept = {"/a": ChannelSettings(history=200)}
     server = Server(DeliveryWire, channels=kept, is_turn_over=lambda: is_over)
     publish(server, *range(count))
     client = server.client()
@@ -437,7 +434,7 @@ def test_a_message_for_destinations_only_is_not_kept(server: Server) -> None:
 
 
 def test_a_replay_brings_only_the_newest_messages_that_fit_into_the_queue() -> None:
-    server = Server(channels=KEEPS, queue_limits=QueueLimits(entries=4))
+    server = Server(channels=KEEPS, max_queue=4)
     publish(server, 1, 2, 3)
     asked = subscribe(server.client(), "/a", replay=0)
     assert asked.data == [2, 3]
@@ -447,7 +444,7 @@ def test_a_replay_brings_only_the_newest_messages_that_fit_into_the_queue() -> N
 
 @pytest.mark.parametrize("replay", [0, {"/b/**": 0}], ids=repr)
 def test_messages_that_do_not_fit_are_reported_as_lost_by_subscription(replay: Any) -> None:
-    server = Server(channels=KEEPS, queue_limits=QueueLimits(entries=4))
+    server = Server(channels=KEEPS, max_queue=4)
     server.bayeux.state.hub.histories.floor = 0
     publish(server, 1, channel="/b/x")
     publish(server, 2, channel="/b/y")
@@ -461,7 +458,7 @@ def test_messages_that_do_not_fit_are_reported_as_lost_by_subscription(replay: A
 
 @pytest.mark.parametrize("how", [{"replay": -2}, {"history": {"numEntries": -1}}], ids=repr)
 def test_a_subscribe_without_a_cursor_is_also_told_what_does_not_fit(how: Json) -> None:
-    server = Server(channels=KEEPS, queue_limits=QueueLimits(entries=4))
+    server = Server(channels=KEEPS, max_queue=4)
     publish(server, 1, 2, 3, channel="/b/x")
     publish(server, 4, channel="/a")
     asked = subscribe(server.client(), "/b/**", "/a", **how)
@@ -625,9 +622,7 @@ def test_a_pattern_is_recovered_only_if_all_its_channels_have_a_history(
 ) -> None:
     server = Server(
         channels={
-            name.removeprefix("-"): ChannelRule(
-                history=None if name.startswith("-") else HistoryDepth(10)
-            )
+            name.removeprefix("-"): ChannelSettings(history=0 if name.startswith("-") else 10)
             for name in rules
         }
     )
@@ -688,8 +683,8 @@ def test_a_pattern_is_not_recovered_when_more_topics_keep_nothing_than_are_looke
 
 def test_a_work_queue_under_a_pattern_does_not_prevent_its_recovery() -> None:
     rules = {
-        "/**": ChannelRule(history=HistoryDepth(10)),
-        "/jobs/**": ChannelRule(is_work_queue=True),
+        "/**": ChannelSettings(history=10),
+        "/jobs/**": ChannelSettings(work_queue=True),
     }
     server = Server(channels=rules)
     seen = server.bayeux.state.hub.complete_cursor()
@@ -934,9 +929,7 @@ def test_a_pending_publish_reaches_clients_that_subscribe_with_a_replay_meanwhil
 def test_a_publisher_without_echo_does_not_get_its_own_pending_publish() -> None:
     server = Server(
         DeliveryWire,
-        channels={
-            "/a": ChannelRule(history=HistoryDepth(5), durable=True, broadcast_to_publisher=False)
-        },
+        channels={"/a": ChannelSettings(history=5, durable=True, broadcast_to_publisher=False)},
     )
     client = server.client()
     client.publish("/a", 1)
@@ -1087,7 +1080,7 @@ def test_a_newest_only_subscription_disregards_priorities(server: Server) -> Non
 def test_outdated_messages_make_room_in_a_full_queue() -> None:
     server = server_of(
         channels=KEEPS,
-        queue_limits=QueueLimits(entries=3),
+        max_queue=3,
     )
     client = newest_only(server)
     publish(server, *range(10), channel="/b/x")
@@ -1105,7 +1098,7 @@ def test_a_plain_session_can_subscribe_to_the_newest_messages_only(server: Serve
 
 
 def test_histories_keep_no_more_entries_than_the_server_allows() -> None:
-    server = Server(channels=KEEPS, history_limits=HistoryLimits(entries=2))
+    server = Server(channels=KEEPS, max_history=2)
     publish(server, 1, 2, 3)
     assert server.bayeux.state.hub.histories.dropped == 1
     assert subscribe(server.client(), "/a", replay=-2).data == [2, 3]
@@ -1113,7 +1106,7 @@ def test_histories_keep_no_more_entries_than_the_server_allows() -> None:
 
 def test_a_publisher_beyond_its_share_of_histories_displaces_only_its_own_messages() -> None:
     limits = HistoryLimits(share_entries=2)
-    server = Server(DeliveryWire, channels={"/a": ChannelRule(history=HistoryDepth(9))})
+    server = Server(DeliveryWire, channels={"/a": ChannelSettings(history=9)})
     histories = server.bayeux.state.hub.histories
     histories.limits = limits
     one, other = (
@@ -1137,8 +1130,8 @@ def test_a_publisher_beyond_its_share_of_histories_displaces_only_its_own_messag
 def test_the_share_of_a_publisher_is_limited_in_bytes() -> None:
     server = Server(
         DeliveryWire,
-        channels={"/a": ChannelRule(history=HistoryDepth(9))},
-        history_limits=HistoryLimits(share_bytes=100),
+        channels={"/a": ChannelSettings(history=9)},
+        quota_history_bytes=100,
     )
     one = server.client(caller=Caller(address="10.0.0.1", network="10.0.0.1"))
     for data in ("x" * 40, "y" * 40, "z" * 100):
@@ -1148,7 +1141,7 @@ def test_the_share_of_a_publisher_is_limited_in_bytes() -> None:
 
 
 def test_a_message_of_a_durable_history_is_stored_first_even_without_durable_sessions() -> None:
-    server = RestartableServer(channels=DURABLE, durable=Durable.NONE)
+    server = RestartableServer(channels=DURABLE, durable="none")
     asked = server.client().publish("/a", 1)
     assert asked.is_held
     server.turn()
@@ -1157,7 +1150,7 @@ def test_a_message_of_a_durable_history_is_stored_first_even_without_durable_ses
 
 
 def test_a_topic_is_alive_while_its_history_or_a_queue_has_a_message() -> None:
-    rule = ChannelRule(topic=TopicConfig(destroy_delay_ms=-1), history=HistoryDepth(5))
+    rule = ChannelSettings(topic=True, destroy_delay=-1, history=5)
     server = Server(DeliveryWire, channels={"/a": rule})
     client = server.client()
     client.publish("/a", 1, ext={"delivery": {"expiration": {"lifeTime": 1000}}})

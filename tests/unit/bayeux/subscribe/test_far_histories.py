@@ -5,17 +5,16 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.wire.operation import Operation
-from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.cluster.messages import message_of
-from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.publish.addressing import heard, named
 from tests.unit.bayeux.publish.shards import World
 
 # The homes of these are the second and the first of two shards.
 NEWS, SPORT = "/home/a", "/home/b"
-RULES = {"/home/**": ChannelRule(history=HistoryDepth(100, 100_000))}
+RULES = {"/home/**": ChannelSettings(history=100, history_bytes=100_000)}
 
 
 @pytest.fixture
@@ -118,7 +117,7 @@ def test_a_subscription_goes_on_behind_its_cursor(world: World) -> None:
 
 
 def test_the_reply_says_what_the_home_has_no_more() -> None:
-    world = World(2, channels={"/home/**": ChannelRule(history=HistoryDepth(2, 100_000))})
+    world = World(2, channels={"/home/**": ChannelSettings(history=2, history_bytes=100_000)})
     say(world, NEWS, 1, 2, 3)
     reply, came = subscribed(world, world.client(0), NEWS, replay=1)
     assert came == [2, 3]
@@ -182,7 +181,7 @@ def test_a_shard_that_knows_nothing_of_another_yet_gives_no_cursor(world: World)
 
 def test_a_long_history_comes_in_parts(world: World) -> None:
     text = "x" * 10_000
-    world = World(2, channels={"/home/**": ChannelRule(history=HistoryDepth(100, 10_000_000))})
+    world = World(2, channels={"/home/**": ChannelSettings(history=100, history_bytes=10_000_000)})
     say(world, NEWS, *[[number, text] for number in range(45)])
     asked = ask(world.client(0), NEWS, replay=-2)
     for _ in range(3):
@@ -193,7 +192,7 @@ def test_a_long_history_comes_in_parts(world: World) -> None:
 
 
 def test_a_home_that_ends_between_two_parts_is_unavailable() -> None:
-    world = World(2, channels={"/home/**": ChannelRule(history=HistoryDepth(100, 10_000_000))})
+    world = World(2, channels={"/home/**": ChannelSettings(history=100, history_bytes=10_000_000)})
     say(world, NEWS, *["x" * 100_000 for number in range(5)])
     client = world.client(0)
     asked = ask(client, NEWS, replay=-2)
@@ -205,7 +204,7 @@ def test_a_home_that_ends_between_two_parts_is_unavailable() -> None:
 
 
 def test_a_part_that_is_asked_for_too_late_is_unavailable() -> None:
-    world = World(2, channels={"/home/**": ChannelRule(history=HistoryDepth(100, 10_000_000))})
+    world = World(2, channels={"/home/**": ChannelSettings(history=100, history_bytes=10_000_000)})
     say(world, NEWS, *["x" * 100_000 for number in range(5)])
     asked = ask(world.client(0), NEWS, replay=-2)
     world.shards[1].read(0, 100)

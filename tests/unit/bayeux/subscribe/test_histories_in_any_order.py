@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from orjson import loads
 
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.messages.keeping import HistoryDepth
+from holdfast.settings import ChannelSettings
 from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Json
 from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, PEOPLE, Stage
@@ -16,7 +15,7 @@ from tests.unit.extensions.delivering import connect
 
 # Their homes are the second and the third of three shards.
 CHANNELS = ["/home/a", "/home/b"]
-RULES = {"/home/*": ChannelRule(history=HistoryDepth(1000, 1_000_000), durable=True)}
+RULES = {"/home/*": ChannelSettings(history=1000, history_bytes=1_000_000, durable=True)}
 STEPS = st.one_of(
     st.tuples(st.just("publish"), ANYBODY, st.sampled_from(CHANNELS)),
     st.tuples(st.just("join"), ANYBODY, st.sampled_from([*CHANNELS, "/home/*", "/**"])),

@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast.bayeux import exchanges
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.messages.keeping import HistoryDepth
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.publish.shards import Shard, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-RULES = {"/home/**": ChannelRule(history=HistoryDepth(100, 100_000))}
+RULES = {"/home/**": ChannelSettings(history=100, history_bytes=100_000)}
 
 
 @pytest.fixture

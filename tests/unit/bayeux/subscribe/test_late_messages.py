@@ -5,16 +5,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Asked, Client, Json, Server
 from tests.unit.bayeux.leaving.successors import LeavingServer
 from tests.unit.bayeux.publish.shards import World
 
 # Its home is the second of two shards.
 NEWS = "/home/a"
-RULES = {"/home/*": ChannelRule(history=HistoryDepth(5))}
+RULES = {"/home/*": ChannelSettings(history=5)}
 # A server on its own, the home of two, and the other one.
 PLACES = ["alone", "at home", "elsewhere"]
 

@@ -12,9 +12,10 @@ from holdfast.bayeux.wire.codec import Json, RequestLimits, decode, ext_of
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.wire.unfit import Unfit
 from holdfast.delivery.basics.json_text import to_json
+from holdfast.settings.limits import LimitSettings
 from tests.unit.bayeux.json_oracle import in_doubles
 
-LIMITS = RequestLimits()
+LIMITS = RequestLimits(LimitSettings())
 
 
 def refusal(body: bytes, limits: RequestLimits = LIMITS) -> ErrorReply | None:
@@ -167,13 +168,13 @@ def test_digits_in_a_text_are_not_a_number(text: str) -> None:
 
 
 def test_more_bytes_than_allowed_are_too_large() -> None:
-    limits = RequestLimits(bytes=10)
+    limits = RequestLimits(LimitSettings(max_request_size=10))
     assert refusal(b'{"a":1234}', limits) is None
     assert refusal(b'{"a":12345}', limits) is ErrorReply.REQUEST_TOO_LARGE
 
 
 def test_more_messages_than_allowed_are_too_large() -> None:
-    limits = RequestLimits(messages=2)
+    limits = RequestLimits(LimitSettings(max_batch=2))
     assert refusal(b"[{},{}]", limits) is None
     assert refusal(b"[{},{},{}]", limits) is ErrorReply.REQUEST_TOO_LARGE
 
@@ -198,7 +199,7 @@ def test_more_messages_than_allowed_are_too_large() -> None:
 def test_more_values_than_allowed_are_too_large_not_counting_characters_in_texts(
     data: bytes, is_allowed: bool
 ) -> None:
-    found = refusal(b'{"a":%b}' % data, RequestLimits(values=20))
+    found = refusal(b'{"a":%b}' % data, RequestLimits(LimitSettings(max_values=20)))
     assert found is (None if is_allowed else ErrorReply.REQUEST_TOO_LARGE)
 
 
@@ -256,20 +257,20 @@ def test_a_request_with_very_many_values_is_too_large(data: bytes) -> None:
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{", "}")])
 def test_nesting_is_allowed_up_to_its_limit(opening: str, closing: str) -> None:
-    limits = RequestLimits(depth=5)
-    assert faults(nested(5, opening=opening, closing=closing), limits) == [None]
-    deeper = nested(6, opening=opening, closing=closing)
+    limits = RequestLimits(LimitSettings(max_depth=8))
+    assert faults(nested(8, opening=opening, closing=closing), limits) == [None]
+    deeper = nested(9, opening=opening, closing=closing)
     assert faults(deeper, limits) == [ErrorReply.MESSAGE_TOO_DEEP]
 
 
 def test_the_array_around_the_messages_counts_as_a_level() -> None:
-    limits = RequestLimits(depth=5)
-    both = b"[" + nested(4) + b"," + nested(5) + b"]"
+    limits = RequestLimits(LimitSettings(max_depth=8))
+    both = b"[" + nested(7) + b"," + nested(8) + b"]"
     assert faults(both, limits) == [None, ErrorReply.MESSAGE_TOO_DEEP]
 
 
 def test_brackets_side_by_side_or_in_texts_do_not_count_as_depth() -> None:
-    limits = RequestLimits(depth=3)
+    limits = RequestLimits(LimitSettings(max_depth=8))
     assert refusal(b'{"a":[[],[],[],{},{},{}],"b":"[[[[[[[["}', limits) is None
 
 
@@ -322,7 +323,7 @@ def test_mutated_json_is_messages_or_refused(value: object, data: st.DataObject)
         place = data.draw(st.integers(0, len(body)))
         end = data.draw(st.integers(place, min(len(body), place + 3)))
         body[place:end] = data.draw(st.binary(max_size=3))
-    limits = RequestLimits(depth=4, messages=3)
+    limits = RequestLimits(LimitSettings(max_depth=8, max_batch=3))
     allowed = (None, ErrorReply.REQUEST_MALFORMED, ErrorReply.REQUEST_TOO_LARGE)
     assert refusal(bytes(body), limits) in allowed
 

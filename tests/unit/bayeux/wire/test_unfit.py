@@ -11,11 +11,12 @@ from holdfast.bayeux.wire.codec import RequestLimits, decode
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.wire.unfit import Salvage, Unfit
 from holdfast.delivery.basics.json_text import to_json
+from holdfast.settings.limits import LimitSettings
 from tests.effort import TIMES
 from tests.unit.bayeux.harness import Server
 from tests.unit.bayeux.json_oracle import Object, faults_of, in_doubles, messages_in
 
-LIMITS = RequestLimits()
+LIMITS = RequestLimits(LimitSettings())
 LONE = ["\\ud800", "\\udfff", "\\udc00\\ud800", "a\\ud83d", "\\ud83d\\ud83d\\ude00", "\\\\\\uDabc"]
 TOO_LARGE = ["1e400", "-1E+309", "1" * 400, "-" + "9" * 5000, "17976931348623159" + "0" * 292]
 
@@ -93,7 +94,7 @@ def test_a_request_that_is_no_json_is_malformed_though_a_message_is_unfit(body: 
 
 def test_a_request_with_too_many_unfit_messages_is_too_large() -> None:
     with pytest.raises(RequestRefused, match="request_too_large"):
-        decode(batch(*['"\\ud800"'] * 3), RequestLimits(messages=2))
+        decode(batch(*['"\\ud800"'] * 3), RequestLimits(LimitSettings(max_batch=2)))
 
 
 # Values before and after the unfit one; each request is nearly as large as it may be.

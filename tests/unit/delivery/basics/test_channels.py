@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from holdfast.delivery.basics import channels as module
 from holdfast.delivery.basics.channels import (
     Channel,
-    ChannelLimits,
     Channels,
     Kind,
     covers,
@@ -107,7 +106,7 @@ def test_a_pattern_is_looked_up_once_under_each_name() -> None:
 
 
 def test_the_length_and_the_segments_of_a_name_are_limited() -> None:
-    channels = Channels(ChannelLimits(length=8, segments=3))
+    channels = Channels(max_length=8, max_segments=3)
     assert channels.get("/1234567") is not None
     assert channels.get("/12345678") is None
     assert channels.get("/a/b/c") is not None

@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.delivery.guard.holds import ChannelHold, Guard, GuardLimits
+from holdfast.delivery.guard.holds import ChannelHold, Guard
 from holdfast.delivery.messages.message import Message
+from tests.unit.delivery.lone_hub import GUARD_LIMITS
 
 CHANNEL = "/orders"
 # A channel without a guard.
@@ -24,7 +26,8 @@ class TimedGuard:
     def __init__(self, **limits: float) -> None:
         # For most rules, one message shows as much as five.
         chosen = {"window_s": 10.0, "min_messages": 1, "grace_s": 0.0, **limits}
-        self.guard = Guard(lambda channel: channel != PLAIN, GuardLimits(**chosen))  # type: ignore[arg-type]
+        usual = replace(GUARD_LIMITS, **chosen)  # type: ignore[arg-type]
+        self.guard = Guard(lambda channel: channel != PLAIN, usual)
         self.now = 100.0
         # Receivers of the channel besides those that give verdicts.
         self.reached: list[str] = []

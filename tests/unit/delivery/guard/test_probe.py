@@ -1,16 +1,19 @@
 """Probes of a held channel: one message to one receiver, after pauses that grow."""
 
+from dataclasses import replace
+
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.basics.feature_records import record_of
-from holdfast.delivery.guard.holds import ChannelHold, Guard, GuardLimits
+from holdfast.delivery.guard.holds import ChannelHold, Guard
 from holdfast.delivery.guard.probe import TIMEOUT_S, Probe, _Probed
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
+from tests.unit.delivery.lone_hub import GUARD_LIMITS
 
 CHANNEL = "/orders"
-LIMITS = GuardLimits(first_pause_s=5.0, longest_pause_s=30.0)
+LIMITS = replace(GUARD_LIMITS, longest_pause_s=30.0)
 
 
 def held_guard() -> tuple[Guard, Probe]:

@@ -34,6 +34,7 @@ from holdfast.delivery.settling.reactions import DefaultErrorHandler, RetryThenD
 from holdfast.delivery.settling.settlement import Settlement
 from holdfast.delivery.settling.undelivered import Undelivered
 from tests.unit.delivery.fake_keeper import FakeKeeper
+from tests.unit.delivery.lone_hub import GUARD_LIMITS
 from tests.unit.delivery.waiting_places import empty_places
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Court:
         self.now = 100.0
         self._numbers = count(1)
         node = Node("here", self._stamp, "test")
-        self.guard = Guard(lambda _: True)
+        self.guard = Guard(lambda _: True, GUARD_LIMITS)
         parts = DeliveryParts(
             self,
             self.keeper,
