@@ -5,6 +5,7 @@ needs what.
 """
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from holdfast.bayeux.expiry.expired_messages import MessageExpiry
 from holdfast.bayeux.expiry.session_clock import SessionClock
@@ -12,6 +13,7 @@ from holdfast.bayeux.expiry.unconnected import UnconnectedSessions
 from holdfast.bayeux.meta.client_verdicts import VerdictHandler
 from holdfast.bayeux.meta.reading import ExtReader
 from holdfast.bayeux.publish.delaying import add_delays
+from holdfast.bayeux.publish.event import Encoder
 from holdfast.bayeux.publish.incoming import PublishHandler
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import PointToPoint
@@ -53,6 +55,10 @@ from holdfast.delivery.settling.hand_overs import HandOvers
 from holdfast.delivery.settling.settlement import Settlement
 from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.settings import Settings
+
+if TYPE_CHECKING:
+    from holdfast.bayeux.far_parts import FarParts
+    from holdfast.delivery.ports.neighbours import Neighbours
 
 
 class SettlingParts:
@@ -116,6 +122,7 @@ def assemble(
     is_turn_over: Callable[[], bool],
     unread_since: Callable[[], float],
     role_of: Callable[[str], str],
+    neighbours: "Neighbours | None" = None,
 ) -> Bayeux:
     """Create a server.
 
@@ -126,6 +133,7 @@ def assemble(
         is_turn_over: Returns whether divisible work should continue in a later turn.
         unread_since: Returns when the oldest unread request arrived; infinity if there is none.
         role_of: Returns the role of a stored session by its warrant; empty if it has none.
+        neighbours: The other shards, if there are any.
     """
     settling = SettlingParts()
     state = ServerState(
@@ -142,11 +150,12 @@ def assemble(
         is_turn_over=is_turn_over,
         role_of=role_of,
         settling=settling,
+        neighbours=neighbours,
     )
     life = _life(state, unread_since, random)
     settling.bind(life.undelivered, life.message_expiry, life.reauthorizations)
     _add_services(state, life)
-    return _server(state, life)
+    return _server(state, life, neighbours)
 
 
 def _life(
@@ -285,12 +294,21 @@ def _add_services(state: ServerState, life: SessionLife) -> None:
     state.services.add(PRESENCE_SERVICE, presence.serve)
 
 
-def _server(state: ServerState, life: SessionLife) -> Bayeux:
+def _server(state: ServerState, life: SessionLife, neighbours: "Neighbours | None") -> Bayeux:
     """Create the parts that handle clients' messages."""
     slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
     unclaimed = UnclaimedSessions(life, slots)
-    publishing = Publishing(state, PointToPoint(state.waiting_places, unclaimed.open))
-    requests = RequestHandler(state, publishing.encoded, life.undelivered)
+    encoder = Encoder(state)
+    requests = RequestHandler(state, encoder.encoded, life.undelivered)
+    far = None if neighbours is None else _far(state, life, requests, neighbours)
+    ptp = PointToPoint(state.waiting_places, unclaimed.open)
+    publishing = Publishing(
+        *(state, ptp, encoder),
+        make_among=None if far is None else far.among(state, ptp),
+    )
+    ticking = [add_delays(state, publishing, life.undelivered)]
+    if far is not None and publishing.among is not None:
+        ticking += [*far.ticking, publishing.among.made.tick]
     return Bayeux(
         state,
         life,
@@ -314,8 +332,13 @@ def _server(state: ServerState, life: SessionLife) -> Bayeux:
         ),
         publishing=publishing,
         requests=requests,
-        publish_handler=PublishHandler(state, life.answers, publishing, requests),
-        subscribe_handler=SubscribeHandler(state, life.answers),
+        publish_handler=PublishHandler(
+            *(state, life.answers, publishing, requests),
+            everywhere=None if far is None else far.requests,
+        ),
+        subscribe_handler=SubscribeHandler(
+            state, life.answers, far=None if far is None else far.histories
+        ),
         verdicts=VerdictHandler(
             life.settlement,
             life.failures,
@@ -326,7 +349,16 @@ def _server(state: ServerState, life: SessionLife) -> Bayeux:
         ),
         ext_reader=ExtReader(state.options, state.installed, state.budgets),
         due=DueSessions(life),
-        # What else a server can do adds itself.
-        ticking=[add_delays(state, publishing, life.undelivered)],
+        ticking=ticking,
         probes=Probes(state.guard, state.hub, state.channels),
+        far=far,
     )
+
+
+def _far(
+    state: ServerState, life: SessionLife, requests: RequestHandler, neighbours: "Neighbours"
+) -> "FarParts":
+    # A server alone need not load them.
+    from holdfast.bayeux.far_parts import FarParts
+
+    return FarParts(state, life, requests, neighbours)

@@ -72,8 +72,8 @@ class ForExtensions(ServerApi):
         self.services.of_subjects[what] = serve
 
     def ask_about(self, subject: str, what: str, data: object, done: Callable[[Any], None]) -> bool:
-        far = self._bayeux.far_subjects
-        return far is not None and far.ask(subject, what, data, done)
+        far = self._bayeux.far
+        return far is not None and far.subjects.ask(subject, what, data, done)
 
     def end_by_server(self, session: SessionApi) -> None:
         self._life.ends.end_by_server(cast("Session", session), self._clock())

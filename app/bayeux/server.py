@@ -24,12 +24,8 @@ from holdfast.bayeux.subscribe.handler import SubscribeHandler
 from holdfast.delivery.basics.ignoring import ignore
 
 if TYPE_CHECKING:
+    from holdfast.bayeux.far_parts import FarParts
     from holdfast.bayeux.publish.among_shards import AmongShards
-    from holdfast.bayeux.publish.from_letters import FromLetters
-    from holdfast.bayeux.publish.tap import Tap
-    from holdfast.bayeux.services.far_subjects import FarSubjects
-    from holdfast.delivery.ports.homes import HomesPort
-    from holdfast.delivery.ports.other_shards import OthersPort
 
 # After this many messages, `_send_news` checks whether the turn is over.
 _BETWEEN_CHECKS: Final = 16
@@ -64,6 +60,7 @@ class Bayeux:
         due: DueSessions,
         ticking: Sequence[Tick],
         probes: Probes,
+        far: "FarParts | None",
     ) -> None:
         self.state = state
         self.life = life
@@ -79,77 +76,8 @@ class Bayeux:
         self._due = due
         self._ticking = ticking
         self._probes = probes
-        # Asks the shards of subjects, if there are other ones.
-        self.far_subjects: FarSubjects | None = None
-
-    def go_among(
-        self, others: "OthersPort", homes: "HomesPort", shard: int, tap: "Tap"
-    ) -> "FromLetters":
-        """Serve one of several shards, from before sessions are restored.
-
-        Returns what does the letters of others.
-
-        Args:
-            tap: Records what arrives from others.
-        """
-        # A server alone need not load them.
-        from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
-        from holdfast.bayeux.services.far_presence import PRESENCE, FarPresence
-        from holdfast.bayeux.services.far_subjects import SUBJECT, FarSubjects
-        from holdfast.bayeux.subscribe.far_histories import FarHistories
-        from holdfast.bayeux.subscribe.histories_at_home import HistoriesAtHome
-        from holdfast.bayeux.subscribe.history_letter import HISTORIES
-        from holdfast.delivery.messages.crossing import Crossings
-
-        hub = self.state.hub
-        hub.others, hub.crossings = others, Crossings(others)
-        self.state.sessions.number_apart(shard)
-        self.state.go_among(homes)
-        self.state.guard.on_change = others.tell_hold
-        everywhere = RequestsEverywhere(self.state, homes, self.requests)
-        self.state.requests.elsewhere = self.requests.everywhere = everywhere
-        among = self.publishing.go_among(homes, others, everywhere)
-        letters = among.letters
-        self.subscribe_handler.far = FarHistories(self.state, homes, tap)
-        letters.add(HISTORIES, HistoriesAtHome(self.state, homes).carry_out)
-        self.far_subjects = FarSubjects(self.state, homes)
-        letters.add(SUBJECT, self.far_subjects.carry_out)
-        far_presence = FarPresence(self.state, homes, others)
-        letters.add(PRESENCE, far_presence.carry_out)
-        self._ticking = (*self._ticking, far_presence.tick)
-        self._topics_everywhere(others, homes, among)
-        if self.state.work.is_used:
-            self._work_everywhere(others, homes, letters)
-        return letters
-
-    def _work_everywhere(
-        self, others: "OthersPort", homes: "HomesPort", letters: "FromLetters"
-    ) -> None:
-        from holdfast.bayeux.far_work.everywhere import WorkEverywhere
-
-        everywhere = WorkEverywhere(self.state, homes, others)
-        self.state.work.far = everywhere
-        for what, way in everywhere.ways.items():
-            letters.add(what, way)
-        letters.before_clients.append(everywhere.go_on)
-        self._ticking = (*self._ticking, everywhere.tick)
-
-    def _topics_everywhere(
-        self, others: "OthersPort", homes: "HomesPort", among: "AmongShards"
-    ) -> None:
-        from holdfast.bayeux.services.far_topics import ERASE, TOLD, USED, FarTopics
-        from holdfast.bayeux.services.topic_calls import TOPICS
-        from holdfast.bayeux.services.topics_everywhere import TOPIC_CALL, TopicsEverywhere
-
-        far = FarTopics(self.state, self.life.topics, homes, others)
-        among.made.counts, letters = far, among.letters
-        self._ticking = (*self._ticking, far.tick, among.made.tick)
-        letters.add(TOLD, far.hear)
-        letters.add(ERASE, far.carry_out_erasure)
-        letters.add(USED, far.say_used)
-        topics = TopicsEverywhere(self.state, self.life.topics, homes, far)
-        self.state.services.add(TOPICS, topics.serve)
-        letters.add(TOPIC_CALL, topics.carry_out)
+        # What it has because there are other shards.
+        self.far = far
 
     def flush(self, now: float, before_long_work: Callable[[], None] = ignore) -> bool:
         """End the turn: send news to sessions, and continue long work.
@@ -252,3 +180,11 @@ class Bayeux:
             except BaseException:
                 self.state.log_fault(session)
         return bool(holding)
+
+
+def far_parts_of(bayeux: Bayeux) -> "tuple[FarParts, AmongShards]":
+    """Return what a server has, and what publishes in it, because there are other shards."""
+    far, among = bayeux.far, bayeux.publishing.among
+    if far is None or among is None:
+        raise ValueError("this server is alone")
+    return far, among

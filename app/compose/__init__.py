@@ -152,7 +152,36 @@ async def _assemble(
         await begin_run(writer, storage.store, clock(), goes_on=storage.goes_on)
     unread = UnreadRequests()
     forwarding = _forwarding(placement, storage, clock)
-    bayeux = _make_bayeux(settings, storage, ticker, tasks, writer, unread, tokens, forwarding)
+    node = Node(settings.node, storage.stamps, storage.store.deployment.name, storage.stamps.hear)
+    client_ids = _client_ids(storage, forwarding)
+    shard = None
+    if forwarding is not None:
+        from holdfast.compose.sharding import ShardParts
+
+        shard = ShardParts(
+            *(placement, forwarding.shards, storage),
+            stamp=node.stamp,
+            came_early=(writer or NO_JOURNAL).came_early,
+            bucket_of=client_ids.bucket_of,
+            core_clock=clock,
+            reaches=forwarding.reaches,
+        )
+    bayeux = assemble(
+        settings,
+        shards=1 if forwarding is None else forwarding.shards.count,
+        node=node,
+        store=storage.store,
+        epoch=storage.store.seed,
+        journal=writer or NO_JOURNAL,
+        client_ids=client_ids,
+        random=random.random,
+        on_ready=ticker.end_turn_soon,
+        run_later=tasks,
+        is_turn_over=ticker.turn_budget.is_over,
+        unread_since=unread.since,
+        role_of=partial(_role_of, tokens),
+        neighbours=None if shard is None else shard.neighbours,
+    )
     server = ForExtensions(bayeux, clock)
     logins = _logins(settings, server, stack, tokens)
     _install_extensions(server, settings)
@@ -169,16 +198,10 @@ async def _assemble(
         ends=lambda: succession.ends,
     )
     sharding = None
-    if forwarding is not None:
+    if shard is not None:
         from holdfast.compose.sharding import Sharding
 
-        sharding = Sharding(
-            *(placement, forwarding.shards, settings),
-            bayeux=bayeux,
-            storage=storage,
-            core_clock=clock,
-            reaches=forwarding.reaches,
-        )
+        sharding = Sharding(shard, placement, settings, bayeux=bayeux, storage=storage)
     ticker.collector.begin()
     return _Parts(
         *(settings, placement, addresses, directory, storage, ticker, heads, writer, endpoint),
@@ -228,8 +251,7 @@ async def _begin(
     endpoint, administration = parts.endpoint, parts.administration
     bayeux, clock = endpoint.bayeux, ticker.clock
     if parts.sharding is not None:
-        member, from_letters = parts.sharding.member, await parts.sharding.begin()
-        administration.go_among(member.homes, member, from_letters)
+        await parts.sharding.begin()
     await storage.load(bayeux, clock)
     run = begin_journal(
         *(parts.writer, _books(bayeux.state), storage.store, settings, stack, clock)
@@ -323,37 +345,11 @@ def _start(ticker: Ticker, bayeux: Bayeux, storage: Storage, stack: AsyncExitSta
     storage.store.flush_by(ticker.end_turn_soon)
 
 
-def _make_bayeux(
-    settings: Settings,
-    storage: Storage,
-    ticker: Ticker,
-    tasks: Tasks,
-    writer: JournalWriter | None,
-    unread: UnreadRequests,
-    tokens: Tokens,
-    forwarding: "Forwarding | None",
-) -> Bayeux:
-    client_ids = ClientIds(storage.store.deployment.key, secrets.token_bytes)
-    if forwarding is not None:
-        key = storage.store.deployment.key
-        client_ids = ClientIds(key, secrets.token_bytes, buckets=forwarding.buckets)
-    return assemble(
-        settings,
-        shards=1 if forwarding is None else forwarding.shards.count,
-        node=Node(
-            settings.node, storage.stamps, storage.store.deployment.name, storage.stamps.hear
-        ),
-        store=storage.store,
-        epoch=storage.store.seed,
-        journal=writer or NO_JOURNAL,
-        client_ids=client_ids,
-        random=random.random,
-        on_ready=ticker.end_turn_soon,
-        run_later=tasks,
-        is_turn_over=ticker.turn_budget.is_over,
-        unread_since=unread.since,
-        role_of=partial(_role_of, tokens),
-    )
+def _client_ids(storage: Storage, forwarding: "Forwarding | None") -> ClientIds:
+    key = storage.store.deployment.key
+    if forwarding is None:
+        return ClientIds(key, secrets.token_bytes)
+    return ClientIds(key, secrets.token_bytes, buckets=forwarding.buckets)
 
 
 def _make_endpoint(

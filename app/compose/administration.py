@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.commands.running import Commands
+from holdfast.bayeux.server import Bayeux, far_parts_of
 from holdfast.bayeux.sessions.replaying import Replaying
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.compose.alerts import alert_limits
@@ -16,8 +17,6 @@ from holdfast.compose.operations import Operated
 from holdfast.compose.placement import Placement
 from holdfast.compose.storage import Storage
 from holdfast.compose.token_watch import TokenWatch
-from holdfast.delivery.ports.homes import HomesPort
-from holdfast.delivery.ports.other_shards import OthersPort
 from holdfast.distribution import release
 from holdfast.extensions.operators import Operators, RunAnywhere
 from holdfast.settings import Settings
@@ -29,6 +28,7 @@ from holdfast.store.letters.upkeep import LetterUpkeep
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.store.reader import Reader
 from holdfast.store.replays.control import Replays
+from holdfast.store.store import Store
 from holdfast.supervisor.control import Ends
 from holdfast.web.admin.alert_watch import AlertWatch
 from holdfast.web.admin.alerts import Alerts
@@ -49,9 +49,9 @@ from holdfast.web.tasks import run_until_closed
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from holdfast.bayeux.publish.from_letters import FromLetters
     from holdfast.compose.joint_administration import JointAdministration
     from holdfast.login.extension import Logins
+    from holdfast.store.replays.moving import IsOver, Moving
     from holdfast.web.admin.shards import ShardViews
 
 
@@ -63,19 +63,9 @@ class Administration:
     # What answers for this server alone.
     own: Handlers
     replays: Replays
-    receivers: Replaying
     alerts: Alerts
     # What it does with other workers, if there are any.
     joint: "JointAdministration | None"
-
-    def go_among(self, homes: HomesPort, others: OthersPort, from_letters: "FromLetters") -> None:
-        """Let replays reach the sessions of other shards."""
-        # A server alone need not load it.
-        from holdfast.store.replays.moving import REPLAYS
-
-        self.receivers.homes = homes
-        moving = self.replays.go_among(self.receivers, homes, others.is_away)
-        from_letters.add(REPLAYS, moving.carry_out)
 
 
 def make_administration(
@@ -112,6 +102,7 @@ def make_administration(
         node=node,
         notices=state.notices,
         clock=clock,
+        homes=state.homes,
     )
     replays = Replays(
         store,
@@ -121,6 +112,7 @@ def make_administration(
         audit=audit,
         new_id=new_id,
         given_id=GIVEN.get,
+        make_moving=_make_moving(bayeux, store, letters, receivers),
     )
     stack.push_async_callback(replays.close)
     alerts = Alerts()
@@ -178,7 +170,7 @@ def make_administration(
     admin = make_admin(handlers, tokens, clock, _feed_of(endpoint), by_login, opened)
     tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
     run_until_closed(stack, tokens_watch.run())
-    return Administration(admin, own, replays, receivers, alerts, joint)
+    return Administration(admin, own, replays, alerts, joint)
 
 
 def _shard_views(
@@ -192,6 +184,26 @@ def _shard_views(
     from holdfast.web.admin.shards import ShardViews
 
     return ShardViews(state, placement.number, tuple(placement.others), ends, started, away_s)
+
+
+def _make_moving(
+    bayeux: Bayeux, store: Store, letters: Letters, receivers: Replaying
+) -> "Callable[[IsOver], Moving] | None":
+    """Return what lets replays reach the sessions of other shards, if there are any."""
+    if bayeux.far is None:
+        return None
+    # A server alone need not load it.
+    from holdfast.store.replays.moving import REPLAYS, Moving
+
+    far, among = far_parts_of(bayeux)
+    _, homes, others = far.neighbours
+
+    def make(is_over: "IsOver") -> Moving:
+        moving = Moving(store, letters, receivers, homes, others.is_away, is_over)
+        among.letters.add(REPLAYS, moving.carry_out)
+        return moving
+
+    return make
 
 
 def _joint(

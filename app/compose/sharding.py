@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from holdfast.bayeux.publish.from_letters import FromLetters
 from holdfast.bayeux.server import Bayeux
 from holdfast.cluster.inclusion import Inclusion
 from holdfast.cluster.shards import ShardMap, Shards, homes_of
@@ -12,10 +11,13 @@ from holdfast.compose.forwarding import Forwarding
 from holdfast.compose.placement import Placement
 from holdfast.compose.shard_origin import store_of
 from holdfast.compose.storage import Storage
+from holdfast.delivery.basics.ignoring import ignore
+from holdfast.delivery.ports.neighbours import Neighbours
 from holdfast.settings import Settings
 from holdfast.sharding.facts_by_link import FactsByLink
 from holdfast.sharding.following import Following
 from holdfast.sharding.member import Member
+from holdfast.sharding.other_shards import OtherShards
 from holdfast.sharding.pace import Pace
 from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import boot_clock
@@ -27,76 +29,95 @@ from holdfast.web.speaking import ShardRight
 from holdfast.web.tasks import cancel
 
 
-class Sharding:
-    """This shard among the others, and what follows them."""
+class ShardParts:
+    """What this shard has of the others before its core is there.
+
+    Args:
+        came_early: Notes in the journal, by cause, messages that did not wait for stored ones.
+        reaches: Returns whether another shard is there, or away for no longer than a restart takes.
+    """
 
     def __init__(
         self,
         placement: Placement,
         shards: ShardMap,
+        storage: Storage,
+        *,
+        stamp: Callable[[], int],
+        came_early: Callable[[str, int], None],
+        bucket_of: Callable[[str], int],
+        core_clock: Callable[[], float],
+        reaches: Callable[[int], bool],
+    ) -> None:
+        loop, clock = asyncio.get_running_loop(), boot_clock()
+        self.right, self.log = storage.right, _log_of(storage)
+        # What ends the turns of this shard, once its core is there.
+        self.end_turn: Callable[[], None] = ignore
+        self.others = OtherShards(
+            placement.number,
+            Shards(shards, homes_of(storage.origin.division.homes), bucket_of),
+            self.log,
+            stamp=stamp,
+            came_early=came_early,
+            clock=loop.time,
+            core_clock=core_clock,
+            steady=clock,
+            may_speak=self._may_speak,
+            wake=Pace(loop, lambda: self.end_turn()).wake,
+            reaches=reaches,
+        )
+        # None if the lease of the store shows that this process lives.
+        self.inclusion: Inclusion | None = None
+        self.counting: Counting | None = None
+        if isinstance(storage.right, ShardRight):
+            known, numbers = self.others.known, self.others.numbers
+            self.inclusion = Inclusion(numbers, known.interest, clock, known.wanted.add)
+            self.counting = Counting(
+                self.log, storage.primary, self.inclusion, clock, storage.lost_keeper
+            )
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The others as the core sees them."""
+        return Neighbours(self.others.number, self.others.homes, self.others)
+
+    def _may_speak(self) -> bool:
+        """Return whether no other process has this shard, once what it knows is up to date."""
+        if self.inclusion is not None:
+            self.inclusion.check()
+        return self.right.may_speak()
+
+
+class Sharding:
+    """This shard among the others, and what follows them."""
+
+    def __init__(
+        self,
+        parts: ShardParts,
+        placement: Placement,
         settings: Settings,
         *,
         bayeux: Bayeux,
         storage: Storage,
-        core_clock: Callable[[], float],
-        reaches: Callable[[int], bool],
     ) -> None:
         loop = asyncio.get_running_loop()
-        self._storage = storage
-        # None if the lease of the store shows that this process lives.
-        self._inclusion: Inclusion | None = None
-        self._counting: Counting | None = None
-        bucket_of = bayeux.state.client_ids.bucket_of
-        self.member = Member(
-            placement.number,
-            Shards(shards, homes_of(storage.origin.division.homes), bucket_of),
-            bayeux=bayeux,
-            store=self._log,
-            clock=loop.time,
-            core_clock=core_clock,
-            steady=boot_clock(),
-            may_speak=self._may_speak,
-            wake=Pace(loop, self._end_turn).wake,
-            reaches=reaches,
-        )
-        stores = {shard: _other(shard, placement, settings) for shard in self.member.others}
-        if isinstance(storage.right, ShardRight):
-            known, clock = self.member.known, boot_clock()
-            interest, others = known.interest, self.member.others
-            self._inclusion = Inclusion(others, interest, clock, known.wanted.add)
-            self._counting = Counting(
-                self._log, storage.primary, self._inclusion, clock, storage.lost_keeper
-            )
-        self._facts = FactsByLink(self.member, self._inclusion, loop.time)
+        self._storage, self._log = storage, parts.log
+        self.member = Member(parts.others, bayeux)
+        self._counting = parts.counting
+        stores = {shard: _other(shard, placement, settings) for shard in parts.others.numbers}
+        self._facts = FactsByLink(parts.others, parts.inclusion, loop.time)
         self.following = Following(self.member, stores, self._facts, loop.time)
         self._task: asyncio.Task[None] | None = None
-
-    def _may_speak(self) -> bool:
-        """Return whether no other process has this shard, once what it knows is up to date."""
-        if self._inclusion is not None:
-            self._inclusion.check()
-        return self._storage.right.may_speak()
-
-    @property
-    def _log(self) -> ShardLog:
-        log = self._storage.store.shard_log
-        if log is None:
-            raise RuntimeError("a store of several shards has a log")
-        return log
+        parts.end_turn = self._end_turn
 
     def _end_turn(self) -> None:
         self.member.end_turn()
         self.following.hurry()
 
-    async def begin(self) -> FromLetters:
-        """Read what the store says about logs, before sessions are restored.
-
-        Returns what will do the letters of others.
-        """
-        log = self._log
-        from_letters = self.member.begin(await log.read(), self._storage.shown)
-        log.owner = self.member
-        return from_letters
+    async def begin(self) -> None:
+        """Read what the store says about logs, before sessions are restored."""
+        self.member.begin(await self._log.read(), self._storage.shown)
+        self._log.owner = self.member
 
     @property
     def shown(self) -> Mapping[int, str]:
@@ -123,7 +144,7 @@ class Sharding:
         forwarding.facts, self._facts.outlets = self._facts, forwarding.facts_out
         for each in forwarding.facts_out.values():
             each.port = self._facts
-        self.member.own.passing.passages = forwarding.passages
+        self.member.others.own.passing.passages = forwarding.passages
 
     def resume(self) -> None:
         """Write to the log, and follow the others."""
@@ -151,3 +172,10 @@ def _other(shard: int, placement: Placement, settings: Settings) -> OtherStore:
     return OtherStore(
         lambda: Primary(StoreUrl.of(store_of(shard, placement, settings)), keys.meta), keys
     )
+
+
+def _log_of(storage: Storage) -> ShardLog:
+    log = storage.store.shard_log
+    if log is None:
+        raise RuntimeError("a store of several shards has a log")
+    return log

@@ -16,7 +16,7 @@ from holdfast.cluster.places import NOWHERE, Place, PlaceUnreadable, has_reached
 from holdfast.sharding.arrivals import Arrival, Arrivals
 from holdfast.sharding.early import Cause
 from holdfast.sharding.kept_first import MOST_BYTES, WAIT_S
-from holdfast.sharding.pruning import Pruning, Prunings, Way
+from holdfast.sharding.pruning import Pruning, Way
 
 if TYPE_CHECKING:
     from holdfast.cluster.reading import LogReader
@@ -54,6 +54,7 @@ class DirectArrivals:
         self,
         shard: int,
         arrivals: Arrivals,
+        pruning: Pruning,
         clock: Callable[[], float],
         core_clock: Callable[[], float],
     ) -> None:
@@ -61,7 +62,7 @@ class DirectArrivals:
         self._arrivals = arrivals
         self._clock = clock
         self._core_clock = core_clock
-        self.pruning = Pruning(clock)
+        self.pruning = pruning
         # Set once the log of that shard is read.
         self.reader: LogReader[Arrival] | None = None
         # The link, 0 if there is none, and how many of its frames have come.
@@ -258,6 +259,7 @@ class Inlet:
 
     Args:
         arrivals: What takes it, by number of the shard.
+        pruning: What those shards leave out.
         stamp: Returns numbers for links, each once.
         clock: Returns the time of the event loop, and `core_clock` the time of the core.
     """
@@ -265,15 +267,15 @@ class Inlet:
     def __init__(
         self,
         arrivals: Mapping[int, Arrivals],
+        pruning: Mapping[int, Pruning],
         stamp: Callable[[], int],
         clock: Callable[[], float],
         core_clock: Callable[[], float],
     ) -> None:
         self.direct = {
-            shard: DirectArrivals(shard, each, clock, core_clock)
+            shard: DirectArrivals(shard, each, pruning[shard], clock, core_clock)
             for shard, each in arrivals.items()
         }
-        self.prunings = Prunings([each.pruning for each in self.direct.values()])
         self._stamp = stamp
 
     def open_link(self, shard: int, way: Way) -> int:

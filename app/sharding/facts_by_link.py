@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from holdfast.cluster.inclusion import Inclusion
 from holdfast.cluster.places import NOWHERE, Place, PlaceUnreadable, place_of
-from holdfast.sharding.member import Member
+from holdfast.sharding.other_shards import OtherShards
 
 # In milliseconds, which number what is said.
 _PER_S: Final = 1000
@@ -37,9 +37,9 @@ class FactsByLink:
     """
 
     def __init__(
-        self, member: Member, inclusion: Inclusion | None, clock: Callable[[], float]
+        self, others: OtherShards, inclusion: Inclusion | None, clock: Callable[[], float]
     ) -> None:
-        self._member = member
+        self._others = others
         self._inclusion = inclusion
         self._clock = clock
         self.outlets: Mapping[int, Outlet] = {}
@@ -55,7 +55,7 @@ class FactsByLink:
         self._answer(shard)
         if shard in self._asked:
             # Its log may be long, and the store here may take nothing of it for now.
-            self._member.known.wanted.add(shard)
+            self._others.known.wanted.add(shard)
 
     def _answer(self, shard: int) -> None:
         place, answer = self._asked[shard]
@@ -64,17 +64,17 @@ class FactsByLink:
             answer(str(place))
 
     def _knows(self, shard: int, place: Place) -> bool:
-        reader = self._member.readers.get(shard)
+        reader = self._others.readers.get(shard)
         known = [self._read_to.get(shard, NOWHERE), NOWHERE if reader is None else reader.shown]
         return any(each.nonce == place.nonce and each.n >= place.n for each in known)
 
     def lives(self, shard: int) -> None:
-        self._member.agreements.lives(shard, self._clock())
+        self._others.agreements.lives(shard, self._clock())
 
     # What they answer
 
     def known(self, shard: int, place: str) -> None:
-        self._member.agreements.saw(shard, _place(place))
+        self._others.agreements.saw(shard, _place(place))
 
     def heard(self, shard: int, number: int) -> None:
         if self._inclusion is not None:
@@ -97,7 +97,7 @@ class FactsByLink:
         """Ask and answer what is due."""
         for shard in [*self._asked]:
             self._answer(shard)
-        for shard, place in self._member.agreements.to_ask(self._clock()).items():
+        for shard, place in self._others.agreements.to_ask(self._clock()).items():
             if shard in self.outlets:
                 self.outlets[shard].ask(str(place))
         if self._inclusion is not None:

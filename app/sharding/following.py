@@ -75,7 +75,7 @@ class Following:
         In the others, every channel counts as one with durable receivers.
         """
         await _while(lambda: not self._facts.are_waited_for, _SHOWING_S)
-        known = self._member.known
+        known = self._member.others.known
         known.want_all()
         try:
             async with asyncio.timeout(_PATIENCE_S), asyncio.TaskGroup() as group:
@@ -88,7 +88,7 @@ class Following:
             log.warning("the facts of shards %s could not be read", ", ".join(map(str, unread)))
 
     async def _read_facts(self, shard: int) -> None:
-        while shard in self._member.known.wanted:
+        while shard in self._member.others.known.wanted:
             try:
                 await self._learn_all(shard)
             except StoreUnavailable as error:
@@ -96,7 +96,7 @@ class Following:
                 await asyncio.sleep(_SHORTEST_PAUSE_S)
 
     async def _learn_all(self, shard: int) -> None:
-        began_at = self._member.homes.contacts.clock()
+        began_at = self._member.others.homes.contacts.clock()
         found = await self._stores[shard].told()
         self._member.learn_all(shard, found)
         self._ends[shard] = place_of(found.end)
@@ -134,7 +134,7 @@ class Following:
 
     async def rest(self) -> None:
         """Let the store have everything that was read, after `run`."""
-        self._member.follow()
+        self._member.others.follow()
         for _ in range(round(_RESTING_S / _BUSY_S)):
             if self._member.has_followed:
                 return
@@ -165,7 +165,7 @@ class Following:
         try:
             member.tick()
             self._facts.tick()
-            for shard in member.agreements.holders_to_read(self._clock()):
+            for shard in member.others.agreements.holders_to_read(self._clock()):
                 self._look_soon(shard)
         except Exception:
             log.exception("a shard among others failed to advance its time")
@@ -207,7 +207,7 @@ class Following:
     async def _read(self, shard: int) -> None:
         """Read what is needed most from the store of a shard."""
         member, store = self._member, self._stores[shard]
-        if shard in member.known.wanted:
+        if shard in member.others.known.wanted:
             await self._learn_all(shard)
         reader = member.readers[shard]
         if reader.is_looking:
@@ -223,13 +223,13 @@ class Following:
         """Return behind which frame to read, and how long to wait; None if something is first."""
         member = self._member
         reader = member.readers[shard]
-        if reader.is_looking or shard in member.known.wanted:
+        if reader.is_looking or shard in member.others.known.wanted:
             return None
         after = reader.next_read(self._clock())
         if after is None:
             return None
         if not reader.is_ahead:
-            member.homes.contacts.begin(shard)
+            member.others.homes.contacts.begin(shard)
         if reader.is_ahead:
             return after, _SHORTEST_WAIT_MS if reader.is_brief else _AWAITED_WAIT_MS
         return after, _AWAITED_WAIT_MS if member.is_awaited else _WAIT_MS
@@ -244,7 +244,7 @@ class Following:
             last = frames[-1][0].decode() if frames else after
             # A frame that is unreadable, or does not follow, is the end of what was heard.
             is_all = len(frames) < frame_reads.MOST_FRAMES and reader.after == last
-            member.homes.contacts.end(shard, reader.place, reader.shown, is_all=is_all)
+            member.others.homes.contacts.end(shard, reader.place, reader.shown, is_all=is_all)
         self.hurry()
 
     def _look_soon(self, shard: int) -> None:
@@ -257,7 +257,7 @@ class Following:
         holder: str | None = None
         with suppress(StoreUnavailable):
             holder = await self._stores[shard].holder()
-        self._member.agreements.read(shard, holder, self._clock())
+        self._member.others.agreements.read(shard, holder, self._clock())
 
     def _note_away(self, shard: int, error: StoreUnavailable) -> None:
         if shard not in self._away:

@@ -13,7 +13,7 @@ from holdfast.store.replays import control, moving
 from holdfast.store.replays import run as replay_run
 from holdfast.store.replays.control import Replays
 from holdfast.store.replays.job_records import JobState
-from holdfast.store.replays.moving import REPLAYS, Moving
+from holdfast.store.replays.moving import REPLAYS, IsOver, Moving
 from holdfast.store.replays.parameters import ReplayOptions
 from tests.store.hall import ALL, Hall, Scene, ended, prepare
 from tests.store.store_process import StoreProcess, letter, until
@@ -91,16 +91,28 @@ class Homes:
         self.answered.append(orjson.loads(answer))
 
 
-def among(hall: Hall, jobs: Replays, homes: Homes) -> Moving:
-    return jobs.go_among(Whereabouts(hall), cast("HomesPort", homes), lambda _: True)
+def among(at: StoreProcess, hall: Hall, homes: Homes, **more: Any) -> Replays:
+    """Replays that reach other shards."""
+
+    def make_moving(is_over: IsOver) -> Moving:
+        port = cast("HomesPort", homes)
+        return Moving(at.store, at.letters, Whereabouts(hall), port, lambda _: True, is_over)
+
+    return Replays(
+        *(at.store, at.letters, at.reader),
+        receivers=hall,
+        audit=at.audit,
+        new_id=at.new_id,
+        make_moving=make_moving,
+        **more,
+    )
 
 
 @pytest.fixture
 async def shard(scene: Scene) -> tuple[StoreProcess, Hall, Replays, Homes]:
-    at, hall, jobs = scene
+    at, hall, _ = scene
     homes = Homes()
-    among(hall, jobs, homes)
-    return at, hall, jobs, homes
+    return at, hall, among(at, hall, homes), homes
 
 
 Shard = tuple[StoreProcess, Hall, Replays, Homes]
@@ -169,10 +181,7 @@ async def test_the_next_process_moves_what_a_killed_one_has_taken(shard: Shard) 
     await until(lambda: len(homes.got) > 1)
     await jobs.close()
     homes.answers = True
-    later = Replays(
-        *(at.store, at.letters, at.reader), receivers=hall, audit=at.audit, new_id=at.new_id
-    )
-    among(hall, later, homes)
+    later = among(at, hall, homes)
     assert await later.resume() == 1
     again = await later.get(job.id)
     assert again is not None
@@ -182,8 +191,9 @@ async def test_the_next_process_moves_what_a_killed_one_has_taken(shard: Shard) 
 
 
 async def test_a_letter_that_comes_twice_is_there_once(shard: Shard) -> None:
-    at, hall, jobs, homes = shard
-    moving = among(hall, jobs, homes)
+    at, _, jobs, homes = shard
+    moving = jobs.moving
+    assert moving is not None
     record = pack_letter(letter(11, of=1), {})
     for _ in range(2):
         data = orjson.dumps({"job": "7", "sizes": [len(record)]}) + b"\n" + record
@@ -197,14 +207,7 @@ async def test_a_brought_letter_is_sent_although_it_died_later_by_the_clock_of_i
     shard: Shard,
 ) -> None:
     at, hall, _, homes = shard
-    jobs = Replays(
-        *(at.store, at.letters, at.reader),
-        receivers=hall,
-        audit=at.audit,
-        new_id=at.new_id,
-        given_id=lambda: "77",
-    )
-    among(hall, jobs, homes)
+    jobs = among(at, hall, homes, given_id=lambda: "77")
     late = int(at.new_id()) + 10**15
     brought = letter(late, of=1)._replace(job="77")
     await prepare(at, brought, letter(late + 1, of=2))
@@ -222,7 +225,8 @@ async def test_a_shard_says_whether_all_of_its_letters_have_moved(
     job = await jobs.start(ALL, TO, "operator")
     assert await ended(job) is JobState.DONE
     # As in the next process, which does not remember it.
-    moving = among(hall, jobs, homes)
+    moving = among(at, hall, homes).moving
+    assert moving is not None
     data = orjson.dumps({"job": job.id if is_known else "8", "are_all": True})
     moving.carry_out(ShardLetter(1, 5, "1 5", REPLAYS, data), 0.0)
     await until(lambda: bool(homes.answered))

@@ -48,8 +48,7 @@ def given(bayeux: Bayeux, now: float, shown: Mapping[int, str]) -> Iterator[Give
             joined = [[member.key, since] for member, since in part]
             about = {"channel": channel, "joined": joined}
             yield Given(GivenKind.PRESENCE, f"{joined[0][1]} {channel}", about)
-    far_members = state.presence_events.others
-    for shard, rows in () if far_members is None else far_members.parts(_MOST_NAMES):
+    for shard, rows in state.presence_events.others.parts(_MOST_NAMES):
         said = {"shard": shard, "rows": rows}
         yield Given(GivenKind.FAR_MEMBERS, f"{shard} {rows[0][1]} {rows[0][0]}", said)
     elsewhere = state.requests.elsewhere

@@ -338,14 +338,14 @@ TABLE: Final = (
         Fate.MADE,
         "by the assembly, from the settings and the extensions",
         (
-            *_of("ServerState", "_cursor_forms _on_ready channels client_ids epoch"),
+            *_of("ServerState", "_cursor_forms _on_ready _others channels client_ids epoch"),
             *_of("ServerState", "error_handlers installed is_turn_over journal keeps_history log"),
             *_of("ServerState", "homes node options phase request_events rights rules run_later"),
             *_of("ServerState", "queue_limits request_limits services shards store system_events"),
             *_of("SessionLife", "channel_holds ends failures hand_overs settlement state"),
             *_of("SessionLife", "undelivered"),
             *_of("Bayeux", "_probes claims ext_reader life publish_handler publishing requests"),
-            *_of("Bayeux", "far_subjects slots state subscribe_handler verdicts"),
+            *_of("Bayeux", "far slots state subscribe_handler verdicts"),
         ),
     ),
 )

@@ -206,6 +206,4 @@ class Taking:
             self._use(each, self._know_members)
 
     def _know_members(self, given: Given) -> None:
-        far_members = self._state.presence_events.others
-        if far_members is not None:
-            far_members.go_on(given.fields["shard"], given.fields["rows"])
+        self._state.presence_events.others.go_on(given.fields["shard"], given.fields["rows"])

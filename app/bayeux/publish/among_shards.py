@@ -1,6 +1,6 @@
 """Publishing in one of several shards: what goes elsewhere, and what one shard cannot do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from holdfast.bayeux.publish.addressed_everywhere import AddressedEverywhere, groups_of
@@ -8,8 +8,8 @@ from holdfast.bayeux.publish.addressed_here import AddressedHere
 from holdfast.bayeux.publish.at_home import AtHome, PublishHere
 from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
 from holdfast.bayeux.publish.event import EventPublish, Far
-from holdfast.bayeux.publish.from_letters import FromLetters
-from holdfast.bayeux.publish.made_topics import MadeTopics
+from holdfast.bayeux.publish.from_letters import FromLetters, Way
+from holdfast.bayeux.publish.made_topics import CountsPort, MadeTopics
 from holdfast.bayeux.publish.point_to_point import PointToPoint
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
@@ -17,8 +17,7 @@ from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.error_codes import CHANNEL_HELD, SHARD_UNREACHABLE
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.ports.homes import HomesPort
-from holdfast.delivery.ports.other_shards import OthersPort
+from holdfast.delivery.ports.neighbours import Neighbours
 
 # Publishes in this shard. Returns the outcome, or None if the publish is told later.
 Distribute = Callable[[EventPublish, Qos | None], PersistOutcome | None]
@@ -28,6 +27,8 @@ class AmongShards:
     """Publishes in one of several shards. A server alone does not load this module.
 
     Args:
+        counts: Counts what is here of topics elsewhere.
+        ways: What does the letters of other features, and `go_on` what goes on with them.
         distribute: Publishes what does not go to destinations elsewhere. Raises `Refused`.
         publish_here: Publishes to a channel whose home is here.
     """
@@ -36,15 +37,18 @@ class AmongShards:
         self,
         state: ServerState,
         ptp: PointToPoint,
-        homes: HomesPort,
-        others: OthersPort,
+        neighbours: Neighbours,
         *,
         requests: RequestsEverywhere,
+        counts: CountsPort,
+        ways: Mapping[str, Way],
+        go_on: Callable[[], None],
         distribute: Distribute,
         publish_here: PublishHere,
     ) -> None:
+        homes, others = neighbours.homes, neighbours.others
         self._state = state
-        self._homes = homes
+        self._homes, self._others = homes, others
         self._requests = requests
         self._distribute = distribute
         # What `complete_cursor` returned last.
@@ -52,10 +56,16 @@ class AmongShards:
         here = AddressedHere(state, ptp)
         self._order = ChannelOrder(state.log)
         self._everywhere = AddressedEverywhere(state, here, self._order)
-        self.made = MadeTopics(state, others, self.home_of)
+        self.made = MadeTopics(state, others, self.home_of, counts)
         # Does what other shards ask for.
         self.at_home = AtHome(state, homes, partial(self.made.publish, go=publish_here))
-        self.letters = FromLetters(state, homes, here=here, at_home=self.at_home, requests=requests)
+        self.letters = FromLetters(
+            *(state, homes),
+            here=here,
+            at_home=self.at_home,
+            ways=ways,
+            go_on=go_on,
+        )
 
     def check(self, publish: EventPublish, qos: Qos) -> None:
         """Refuse a publish whose channel another shard holds, if it asks for that."""
@@ -64,8 +74,7 @@ class AmongShards:
 
     def _refuse_held(self, channel: str) -> None:
         """Raise `Refused` if another shard holds the channel, or has not said."""
-        others = self._state.hub.others
-        is_held = None if others is None else others.hold(channel)
+        is_held = self._others.hold(channel)
         if is_held is None:
             raise Refused(ErrorReply.SHARD_UNAVAILABLE, SHARD_UNREACHABLE.text)
         if is_held:

@@ -6,9 +6,11 @@ from functools import partial
 from holdfast.bayeux.publish.point_to_point import accounts_of
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json
-from holdfast.bayeux.wire.errors import Refused
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.channels import Channel
+from holdfast.delivery.basics.json_text import NoNumber, to_json, to_strict_json
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
 from holdfast.delivery.routing.publishes import Publish
@@ -96,3 +98,27 @@ class EventPublish(Publish[Session]):
 
 def _doubtful(tell: Callable[[PersistOutcome], None], outcome: PersistOutcome) -> None:
     tell(PersistOutcome.UNKNOWN if outcome is PersistOutcome.REFUSED else outcome)
+
+
+class Encoder:
+    """Encodes what clients and the server publish."""
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        self._most_bytes = state.options.max_message_size
+
+    def encoded(self, event: Json, sender: Session | None) -> bytes:
+        """Encode an event. Raises `Refused` if it is too large."""
+        state = self._state
+        is_touched = sender is None or state.installed.has_others or not state.rights.are_open
+        wire = self._write(event, sender) if is_touched else to_json(event)
+        if len(wire) > self._most_bytes:
+            raise Refused(ErrorReply.MESSAGE_TOO_LARGE, str(self._most_bytes))
+        return wire
+
+    def _write(self, event: Json, sender: Session | None) -> bytes:
+        """Encode an event. Raises an exception if an extension made it unfit for JSON."""
+        try:
+            return to_strict_json(event)
+        except NoNumber as error:
+            raise NoNumber(f"{error}: {self._state.installed.authors(sender)}") from error

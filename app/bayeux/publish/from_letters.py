@@ -1,13 +1,12 @@
 """Does what other shards ask this one for by letters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from holdfast.bayeux.publish.addressed_here import AddressedHere
 from holdfast.bayeux.publish.addressed_letter import ADDRESSED, Result, addressed_in
 from holdfast.bayeux.publish.at_home import AtHome
 from holdfast.bayeux.publish.home_letter import PUBLISHED
-from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_letter import ShardLetter
@@ -18,7 +17,11 @@ Way = Callable[[ShardLetter, float], None]
 
 
 class FromLetters:
-    """Does letters, each of which is answered once."""
+    """Does letters, each of which is answered once.
+
+    Args:
+        ways: What does the letters of other features, by what these are called.
+    """
 
     def __init__(
         self,
@@ -27,29 +30,23 @@ class FromLetters:
         *,
         here: AddressedHere,
         at_home: AtHome,
-        requests: RequestsEverywhere,
+        ways: Mapping[str, Way],
+        go_on: Callable[[], None],
     ) -> None:
         self._state = state
         self._here = here
         self._homes = homes
-        self.requests = requests
-        # What else goes on once sessions are restored.
-        self.before_clients: list[Callable[[], None]] = []
+        # Goes on with what an earlier process had: its sessions are restored.
+        self.go_on = go_on
         self._ways: dict[str, Way] = {
             ADDRESSED: self._address,
             PUBLISHED: at_home.carry_out,
-            **requests.ways,
+            **ways,
         }
 
     def add(self, what: str, way: Way) -> None:
         """Let this do the letters of a kind."""
         self._ways[what] = way
-
-    def go_on(self) -> None:
-        """Go on with what an earlier process had: its sessions are restored."""
-        self.requests.asking.go_on()
-        for each in self.before_clients:
-            each()
 
     def do(self, letter: ShardLetter, now: float) -> None:
         """Do a letter from the inbox, and answer it now or later."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.bayeux.publish.event import EventPublish, Far
 from holdfast.bayeux.publish.new_messages import Publishing
@@ -34,6 +34,9 @@ from holdfast.delivery.basics.error_codes import CHANNEL_HELD, NO_CONNECTION
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.requests.request import Request
 
+if TYPE_CHECKING:
+    from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
+
 # Fields with a meaning to receivers. A publisher that could set `advice` could disconnect every
 # subscriber; `clientId` would reveal the publisher's session.
 PROTOCOL_FIELDS: Final = frozenset(
@@ -62,12 +65,20 @@ class PublishHandler:
     """Handles clients' publishes."""
 
     def __init__(
-        self, state: ServerState, answers: Answers, publishing: Publishing, requests: RequestHandler
+        self,
+        state: ServerState,
+        answers: Answers,
+        publishing: Publishing,
+        requests: RequestHandler,
+        *,
+        everywhere: "RequestsEverywhere | None",
     ) -> None:
         self.state = state
         self.answers = answers
         self.publishing = publishing
         self.requests = requests
+        # Connects requests with other shards, if there are any.
+        self.everywhere = everywhere
 
     def publish(
         self, exchange: Exchange, session: Session, *, channel: Channel, message: Json, reply: Json
@@ -251,12 +262,15 @@ class _ClientPublish:
         if status is not None and status != END:
             # A responder may mark its reply as an error, but may not declare that no others follow.
             event["ext"] = {**event.get("ext", {}), STATUS: status}
-        requests, now = handler.requests, self._exchange.now
-        if requests.is_elsewhere(channel.name):
+        now, everywhere = self._exchange.now, handler.everywhere
+        if everywhere is not None and everywhere.knows(channel.name):
             publish = self._event = EventPublish(channel, event, now, sender=self._session)
             publish.done = self._answered
-            return self._is_complete(requests.answer_elsewhere(publish, self._session))
-        outcome = requests.answer(self._session, channel, event, now=now, done=self._answered)
+            wire = handler.publishing.encoded(event, self._session)
+            return self._is_complete(everywhere.answer(publish, self._session, wire))
+        outcome = handler.requests.answer(
+            self._session, channel, event, now=now, done=self._answered
+        )
         return self._is_complete(outcome)
 
     def serve(self) -> bool:
@@ -298,7 +312,7 @@ class _ClientPublish:
         if not state.rights.are_open:
             state.rights.check_publish(self._session, target, message)
             state.rights.check_rules(Operation.REQUEST, self._session, target)
-        is_here, everywhere = target.name in state.routes, self._handler.requests.everywhere
+        is_here, everywhere = target.name in state.routes, self._handler.everywhere
         if not is_here and everywhere is None:
             # No service handles this channel.
             return True

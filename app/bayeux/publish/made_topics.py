@@ -52,7 +52,9 @@ class CountsPort(Protocol):
 class MadeTopics:
     """Lets publishes wait until all shards know that their channel is a topic."""
 
-    def __init__(self, state: ServerState, others: OthersPort, home_of: HomeOf) -> None:
+    def __init__(
+        self, state: ServerState, others: OthersPort, home_of: HomeOf, counts: CountsPort
+    ) -> None:
         self._state = state
         self._others = others
         self._home_of = home_of
@@ -65,7 +67,7 @@ class MadeTopics:
         self._seen: set[str] = set()
         self._old: set[str] = set()
         self._clean_at = 0.0
-        self.counts: CountsPort | None = None
+        self._counts = counts
 
     # The life of this shard
 
@@ -79,8 +81,8 @@ class MadeTopics:
         # What an earlier process published before is behind its messages of the topic.
         self._old = {*self._others.topics}
         self._take(self._old)
-        if self.counts is not None and self._old:
-            self.counts.begin(self._old)
+        if self._old:
+            self._counts.begin(self._old)
 
     def learned(self, names: Sequence[str]) -> None:
         """Take note that others call these channels topics."""
@@ -94,8 +96,7 @@ class MadeTopics:
             self._state.topics.are_used = True
             # Their homes may keep messages of them.
             self._state.keep_history()
-            if self.counts is not None:
-                self.counts.learned(names)
+            self._counts.learned(names)
 
     def tick(self, now: float, _: int) -> None:
         """Forget topics that have ended."""
@@ -107,8 +108,7 @@ class MadeTopics:
                 del self._told[name]
                 self._known.discard(name)
                 self._others.tell_topic(name, False)
-                if self.counts is not None:
-                    self.counts.forget(name)
+                self._counts.forget(name)
             else:
                 self._told[name] = True
         told = {*self._others.topics}

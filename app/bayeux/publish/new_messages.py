@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from holdfast.bayeux.publish.event import EventPublish
+from holdfast.bayeux.publish.event import Encoder, EventPublish
 from holdfast.bayeux.publish.point_to_point import (
     PointToPoint,
     SenderOverQuota,
@@ -19,7 +19,7 @@ from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.channels import Kind
 from holdfast.delivery.basics.error_codes import LOG_OVERFLOW
-from holdfast.delivery.basics.json_text import NoNumber, to_json, to_strict_json
+from holdfast.delivery.basics.json_text import to_strict_json
 from holdfast.delivery.messages.keeping import Keeping
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.storing import PersistOutcome
@@ -29,9 +29,8 @@ from holdfast.delivery.topics.configured import Topic
 from holdfast.delivery.topics.counting import count_for
 
 if TYPE_CHECKING:
-    from holdfast.bayeux.publish.among_shards import AmongShards
-    from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
-    from holdfast.delivery.ports.homes import HomesPort
+    from holdfast.bayeux.publish.among_shards import AmongShards, Distribute
+    from holdfast.bayeux.publish.at_home import PublishHere
     from holdfast.delivery.ports.other_shards import OthersPort
 
 # Accepts an encoded event that is not published now. Raises `Refused`. Returns the outcome, or None
@@ -39,16 +38,32 @@ if TYPE_CHECKING:
 Divert = Callable[[EventPublish, Qos, bytes], PersistOutcome | None]
 
 
+class MakeAmong(Protocol):
+    """Creates what a publish does in addition if there are other shards."""
+
+    def __call__(self, *, distribute: "Distribute", publish_here: "PublishHere") -> "AmongShards":
+        """Create it with what publishes in this shard."""
+        ...
+
+
 class Publishing:
     """Publishes for clients, extensions and the server itself."""
 
-    def __init__(self, state: ServerState, ptp: PointToPoint) -> None:
+    def __init__(
+        self,
+        state: ServerState,
+        ptp: PointToPoint,
+        encoder: Encoder,
+        make_among: "MakeAmong | None",
+    ) -> None:
         self._state = state
         self._ptp = ptp
-        self._max_size = state.options.max_message_size
         self._echoes_usually = state.options.broadcast_to_publisher
+        self.encoded = encoder.encoded
         # What it does in addition if there are other shards.
         self.among: AmongShards | None = None
+        if make_among is not None:
+            self.among = make_among(distribute=self._distribute_here, publish_here=self._publish)
         # By the option that diverts a message, what accepts it.
         self._diversions: dict[str, Divert] = {}
         self._topics = TopicPublishing(
@@ -62,23 +77,6 @@ class Publishing:
     def divert(self, option: str, accept: Divert) -> None:
         """Pass messages with this option on instead of publishing them."""
         self._diversions[option] = accept
-
-    def go_among(
-        self, homes: "HomesPort", others: "OthersPort", requests: "RequestsEverywhere"
-    ) -> "AmongShards":
-        """Publish in one of several shards from now on."""
-        from holdfast.bayeux.publish.among_shards import AmongShards
-
-        self.among = AmongShards(
-            self._state,
-            self._ptp,
-            homes,
-            others,
-            requests=requests,
-            distribute=self._distribute_here,
-            publish_here=self._publish,
-        )
-        return self.among
 
     def broadcast(self, publish: EventPublish) -> PersistOutcome | None:
         """Publish an event to the subscribers of a channel, or to its destinations.
@@ -247,22 +245,6 @@ class Publishing:
             priority=ORDINARY_PRIORITY if qos is None else qos.priority,
             properties=None if qos is None else qos.properties,
         )
-
-    def encoded(self, event: Json, sender: Session | None) -> bytes:
-        """Encode an event. Raises `Refused` if it is too large."""
-        state = self._state
-        is_touched = sender is None or state.installed.has_others or not state.rights.are_open
-        wire = self._write(event, sender) if is_touched else to_json(event)
-        if len(wire) > self._max_size:
-            raise Refused(ErrorReply.MESSAGE_TOO_LARGE, str(self._max_size))
-        return wire
-
-    def _write(self, event: Json, sender: Session | None) -> bytes:
-        """Encode an event. Raises an exception if an extension made it unfit for JSON."""
-        try:
-            return to_strict_json(event)
-        except NoNumber as error:
-            raise NoNumber(f"{error}: {self._state.installed.authors(sender)}") from error
 
     def _echoes(self, rule: ChannelRule, sender: Session) -> bool:
         """Return whether publishers that are subscribed receive their own messages."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.session import Session
@@ -35,34 +35,6 @@ FAULTS: Final = {
 }
 
 
-class EverywherePort(Protocol):
-    """What connects requests with other shards."""
-
-    def expect(self, request: Request[Session], /) -> None:
-        """Let the request wait until all other shards have said who may answer it."""
-        ...
-
-    def find(self, channel: str, done: Callable[[bool], None], /) -> None:
-        """Tell whether sessions of other shards have subscribed to exactly this channel.
-
-        `done` is called in a later turn.
-        """
-        ...
-
-    def knows(self, address: str, /) -> bool:
-        """Return whether replies to this address go to another shard."""
-        ...
-
-    def answer(
-        self, publish: EventPublish, sender: Session, wire: bytes, /
-    ) -> PersistOutcome | None:
-        """Send a reply to its requester's shard. Raises `Refused`.
-
-        Returns the outcome, or None if the publish is told later.
-        """
-        ...
-
-
 class RequestHandler:
     """Sends requests for clients, and delivers replies to them."""
 
@@ -79,8 +51,6 @@ class RequestHandler:
         self._timeout_ms = min(state.options.reply_timeout, state.options.max_reply_timeout)
         self._requests = state.requests
         self._events = state.request_events
-        # Connects requests with other shards, if there are any.
-        self.everywhere: EverywherePort | None = None
 
     # Requests
 
@@ -174,8 +144,6 @@ class RequestHandler:
         own = reply_channel_of(request.requester)
         if own is not None and request.call is None:
             own.use(request.reply_to)
-        if self.everywhere is not None:
-            self.everywhere.expect(request)
         self._requests.open(request)
         try:
             is_possible = store.is_available or not is_kept
@@ -253,19 +221,6 @@ class RequestHandler:
         if outcome is not None:
             step.known(outcome)
         return outcome
-
-    def is_elsewhere(self, address: str) -> bool:
-        """Return whether a reply goes to another shard."""
-        return self.everywhere is not None and self.everywhere.knows(address)
-
-    def answer_elsewhere(self, publish: EventPublish, sender: Session) -> PersistOutcome | None:
-        """Send a reply to the shard of its requester. Raises `Refused`.
-
-        Returns the outcome, or None if the publish is told later.
-        """
-        if self.everywhere is None:
-            return PersistOutcome.REFUSED
-        return self.everywhere.answer(publish, sender, self._encoded(publish.event, sender))
 
     def _check_id(self, address: str, session: Session, now: float) -> None:
         """Charge an address that this deployment never gave. Raises `Refused` if too many."""

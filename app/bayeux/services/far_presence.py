@@ -5,7 +5,7 @@ from typing import Final
 
 from holdfast.bayeux.services.tellers import Row, Tellers
 from holdfast.bayeux.session import Session
-from holdfast.bayeux.state.far_members import FarMember, FarMembers
+from holdfast.bayeux.state.far_members import FarMember
 from holdfast.bayeux.state.presence_events import state_of
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.ports.homes import HomesPort
@@ -29,15 +29,15 @@ class FarPresence:
     def __init__(self, state: ServerState, homes: HomesPort, others: OthersPort) -> None:
         self._state = state
         self._others = others
-        self.members = FarMembers()
-        state.presence_events.go_among(self.members, self._changed)
+        self.members = state.presence_events.others
         self._tellers: Tellers[Place] = Tellers(self, state, homes, others, what=PRESENCE)
         # Hears from another shard.
         self.carry_out = self._tellers.hear
         # Since when shards cannot be reached; infinite once their members have left.
         self._away: dict[int, float] = {}
 
-    def _changed(self, channel: str, session: Session) -> None:
+    def changed(self, channel: str, session: Session) -> None:
+        """Tell other shards about a session here that is on the channel, or was."""
         for shard in self._tellers.shards:
             self._tellers.note(shard, (channel, session))
         self._tellers.tell_soon()

@@ -66,8 +66,6 @@ class FarTopics:
         self._to_end: dict[Topic, None] = {}
         self._ending: dict[str, _Ending] = {}
         self._clean_at = 0.0
-        state.topics.elsewhere = self
-        life.everywhere = self
 
     def __len__(self) -> int:
         """Return of how many topics elsewhere something is here, or was so a while ago."""
@@ -206,11 +204,6 @@ class FarTopics:
         return all(self._homes.may_send(shard) for shard in self._tellers.shards)
 
     def when_erased(self, names: Sequence[str], done: Erased) -> Callable[[], None]:
-        """Call `done` once these topics, which are about to be erased, are so everywhere.
-
-        It hears whether all shards have said so in time. Returns what to call when they are erased
-        here.
-        """
         waiter = _Waiter(len(names), done)
         for name in names:
             self._waiters.setdefault(name, []).append(waiter)

@@ -34,6 +34,7 @@ class Replaying:
 
     Args:
         clock: Returns monotonic seconds, as the server counts them.
+        homes: Knows which shard has what, if there are others.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Replaying:
         node: Node,
         notices: Notices,
         clock: Callable[[], float],
+        homes: "HomesPort | None" = None,
     ) -> None:
         self._hub = hub
         self._sessions = sessions
@@ -52,8 +54,7 @@ class Replaying:
         self._node = node
         self._notices = notices
         self._clock = clock
-        # Knows which shard has what, if there are others.
-        self.homes: HomesPort | None = None
+        self._homes = homes
         # Client ids by session name. There may be a hundred thousand, with letters of sessions that
         # ended long before.
         self._unnamed: dict[str, str] = {}
@@ -72,7 +73,7 @@ class Replaying:
 
     def shard_of(self, key: str) -> int | None:
         """Return the shard that has the session; None if it is here, or nowhere else."""
-        homes = self.homes
+        homes = self._homes
         if homes is None or not _KEY.fullmatch(key):
             return None
         is_here = not key.startswith(PREFIX) and self._find(key) is not None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from holdfast.bayeux.publish.topic_effects import depth_of
 from holdfast.bayeux.session import Session
@@ -25,26 +25,6 @@ NOT_EVERYWHERE: Final = "a worker cannot be reached: it erases its part later, o
 Erased = Callable[[bool], None]
 
 
-class EverywherePort(Protocol):
-    """Erases topics in other shards, which hear of it by the topics themselves."""
-
-    @property
-    def may_erase(self) -> bool:
-        """Whether all other shards can be told now."""
-        ...
-
-    def when_erased(self, names: Sequence[str], done: Erased, /) -> Callable[[], None]:
-        """Call `done` once these topics, which are about to be erased, are so everywhere.
-
-        Returns what to call when they are erased here.
-        """
-        ...
-
-    def has_ended(self, name: str, /) -> None:
-        """Take note that a topic had ended before it was erased."""
-        ...
-
-
 class TopicLife:
     """Restores and erases topics."""
 
@@ -54,8 +34,6 @@ class TopicLife:
         self._state = state
         self._owner = owner
         self._undelivered = undelivered
-        # The other shards, if there are any.
-        self.everywhere: EverywherePort | None = None
         # The stored records of topics, while the server starts.
         self._found: Mapping[str, TopicRecord] = {}
 
@@ -156,24 +134,26 @@ class TopicLife:
         Then `done` hears whether they are erased in all shards. If another shard cannot be told of
         it, none is erased.
         """
-        everywhere, topics = self.everywhere, self._state.topics
+        topics = self._state.topics
+        elsewhere = topics.elsewhere
         ended: Callable[[], None] = partial(done, True)
-        if everywhere is not None:
-            if not everywhere.may_erase:
+        if elsewhere is not None:
+            if not elsewhere.may_erase:
                 done(False)
                 return
             names = [name for name in names if topics.get(name) is not None]
-            ended = everywhere.when_erased(names, done)
+            ended = elsewhere.when_erased(names, done)
         works = self._erasures(names, is_forced=is_forced)
         self._state.backlog.begin(SerialWork(works, ended).go_on, now)
 
     def _erasures(self, names: Sequence[str], *, is_forced: bool) -> Iterator[Work]:
+        topics = self._state.topics
         for name in names:
-            topic = self._state.topics.get(name)
+            topic = topics.get(name)
             if topic is not None:
                 yield self._erasure(topic, is_forced=is_forced)
-            elif self.everywhere is not None:
-                self.everywhere.has_ended(name)
+            elif topics.elsewhere is not None:
+                topics.elsewhere.has_ended(name)
 
     def erase_here(
         self,

@@ -24,15 +24,18 @@ class CursorForm:
     """Adds cursors to the events of all sessions that want the same form.
 
     Args:
+        has_history: Returns whether any shard may keep messages of a channel; None if there is no
+            other one.
         has_replay_ids: Whether they also stand in the data, where Salesforce's clients look.
     """
 
-    def __init__(self, epoch: str, *, has_replay_ids: bool) -> None:
+    def __init__(
+        self, epoch: str, has_history: Callable[[str], bool] | None = None, *, has_replay_ids: bool
+    ) -> None:
         self.epoch = epoch
         self._json = orjson.dumps(epoch)
         self.has_replay_ids = has_replay_ids
-        # Returns whether another shard may keep messages of the channel. None if there are none.
-        self.has_history: Callable[[str], bool] | None = None
+        self._has_history = has_history
         self._known: dict[int, Event] = {}
 
     def decorate(self, session: Session, batch: Batch, events: Sequence[Event]) -> Sequence[Event]:
@@ -46,7 +49,7 @@ class CursorForm:
 
     def _is_elsewhere(self, message: Message) -> bool:
         """Return whether the history of another shard may have the message."""
-        has_history = self.has_history
+        has_history = self._has_history
         return has_history is not None and message.is_routed and has_history(message.channel)
 
     def _event(self, message: Message, event: Event) -> Event:

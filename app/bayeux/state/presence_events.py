@@ -50,28 +50,23 @@ class PresenceEvents:
         # their states at the time it is created, so each session is here once, however often it
         # changes.
         self._changes: dict[str, dict[Session | FarMember, bool]] = {}
-        # The members at other shards, and what tells these of changes. None if there are none.
-        self.others: FarMembers | None = None
-        self._tell: Callable[[str, Session], None] | None = None
-
-    def go_among(self, others: FarMembers, tell: Callable[[str, Session], None]) -> None:
-        """Serve one of several shards: tell the others of changes, and count their members."""
-        self.others, self._tell = others, tell
+        # The members at other shards, and what tells these of changes, if there are any.
+        self.others = FarMembers()
+        self.tell: Callable[[str, Session], None] | None = None
 
     def count(self, presence: Presence[Session], name: str) -> int:
         """Return the number of members of the channel."""
-        others = self.others
-        return presence.count(name) + (0 if others is None else others.count(name))
+        return presence.count(name) + self.others.count(name)
 
     def page(
         self, presence: Presence[Session], name: str, after: int, limit: int
     ) -> Sequence[tuple[Session | FarMember, int]]:
         """Return up to `limit` members that joined after this time, earliest first."""
-        own = presence.page(name, after, limit)
-        if self.others is None:
-            return own
-        found: list[tuple[Session | FarMember, int]] = [*own]
-        found += [(each, each.since) for each in self.others.page(name, after, limit)]
+        found: list[tuple[Session | FarMember, int]] = [*presence.page(name, after, limit)]
+        others = self.others.page(name, after, limit)
+        if not others:
+            return found
+        found += [(each, each.since) for each in others]
         found.sort(key=lambda each: each[1])
         return found[:limit]
 
@@ -83,8 +78,8 @@ class PresenceEvents:
         has_moved: bool,
     ) -> None:
         """Report the change to the channel's watchers, if any, at the end of the turn."""
-        if self._tell is not None and isinstance(session, Session):
-            self._tell(name, session)
+        if self.tell is not None and isinstance(session, Session):
+            self.tell(name, session)
         channel = self._channels.get(PRESENCE + name[1:])
         # With its prefix, the name may be too long.
         if channel is None or not self._routes.receivers(channel):

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.bayeux.extending.base import SessionExtension
 from holdfast.bayeux.extending.error_handlers import ErrorHandlers
@@ -32,7 +32,6 @@ from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.notices import Notices
 from holdfast.delivery.guard.holds import Guard, GuardLimits
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.ports.ledger import Ledger
 from holdfast.delivery.ports.refused_publishes import RefusedPublishes
@@ -50,6 +49,11 @@ from holdfast.delivery.shared_queues.work_queues import WorkQueues
 from holdfast.delivery.topics.configured import Topics
 from holdfast.delivery.topics.sender_quota import SenderQuota
 from holdfast.settings import Settings
+
+if TYPE_CHECKING:
+    from holdfast.delivery.ports.homes import HomesPort
+    from holdfast.delivery.ports.neighbours import Neighbours
+    from holdfast.delivery.ports.other_shards import OthersPort
 
 Outcome = SessionExtension | BaseException | None
 
@@ -69,6 +73,10 @@ class RunLater(Protocol):
 class ServerState:
     """Creates the parts that need no session life. Ends no sessions and answers no requests."""
 
+    # What the other shards are, and which of them has what; None if there are none.
+    homes: "HomesPort | None"
+    _others: "OthersPort | None"
+
     def __init__(
         self,
         options: Settings,
@@ -85,6 +93,7 @@ class ServerState:
         is_turn_over: Callable[[], bool],
         role_of: Callable[[str], str],
         settling: SettlingPort[Session],
+        neighbours: "Neighbours | None",
     ) -> None:
         self.log = logging.getLogger("holdfast.bayeux")
         # Each shard admits its part of what one address may do.
@@ -102,11 +111,10 @@ class ServerState:
         self.phase = Phase.SERVING
         # How many handshakes wait for asynchronous extensions.
         self.handshakes_pending = 0
-        # Knows which shard has what, if there are others.
-        self.homes: HomesPort | None = None
+        shard, self.homes, self._others = neighbours or (None, None, None)
         # Identifies the store in cursors: another store has another epoch.
         self.epoch = epoch
-        self._cursor_forms = [CursorForm(epoch, has_replay_ids=has) for has in (False, True)]
+        self._cursor_forms = self._forms_of_cursors()
         self.journal = journal
         self.backlog = Backlog(self.wake, is_turn_over)
         self.channels = Channels(options.max_channel_length, options.max_channel_segments)
@@ -132,7 +140,7 @@ class ServerState:
             stamp=node.stamp,
             changed=self.presence_events.note,
         )
-        self.sessions = Sessions(client_ids, first=node.stamp() // 1000)
+        self.sessions = Sessions(client_ids, first=node.stamp() // 1000, shard=shard)
         self.waiting_places = self._waiting_places()
         self.subjects, self.work = self.waiting_places.subjects, self.waiting_places.work
         self.admission = Admission(float(options.handshake_rate), random)
@@ -166,6 +174,10 @@ class ServerState:
         )
         self.services, self.error_handlers = Services(self.channels), ErrorHandlers(self.channels)
 
+    def _forms_of_cursors(self) -> list[CursorForm]:
+        has_history = None if self._others is None else self._has_history
+        return [CursorForm(self.epoch, has_history, has_replay_ids=has) for has in (False, True)]
+
     def _hub(self, settling: SettlingPort[Session]) -> Hub[Session]:
         rules = self.rules.all
         return Hub(
@@ -178,13 +190,14 @@ class ServerState:
             routes=self.routes,
             topics=self.topics,
             notices=self.notices,
+            others=self._others,
             keeps_history=any(rule.history is not None and rule.durable for rule in rules),
             has_work_queues=bool(self.rules.work_patterns),
         )
 
     def _guard(self) -> Guard:
         is_used = any(rule.is_guarded for rule in self.rules.all)
-        options = self.options
+        options, others = self.options, self._others
         limits = GuardLimits(
             window_s=options.guard_window / 1000,
             min_receivers=options.guard_receivers,
@@ -192,7 +205,8 @@ class ServerState:
             grace_s=options.guard_window / 12_000,
             first_pause_s=options.guard_retry / 1000,
         )
-        return Guard(self.rules.is_guarded, limits, is_used=is_used)
+        on_change = None if others is None else others.tell_hold
+        return Guard(self.rules.is_guarded, limits, is_used=is_used, on_change=on_change)
 
     def _histories(self) -> Histories:
         options, stamp = self.options, self.node.stamp
@@ -280,14 +294,9 @@ class ServerState:
         # A failure of one session must not affect the sessions after it.
         self.log.exception("session %s could not be served", session.key)
 
-    def go_among(self, homes: HomesPort) -> None:
-        """Serve one of several shards: others have subjects, and histories, too."""
-        self.homes = homes
-        for form in self._cursor_forms:
-            form.has_history = self._has_history
-
     def _has_history(self, name: str) -> bool:
-        channel, others = self.channels.get(name), self.hub.others
+        """Return whether this shard or another one may keep messages of the channel."""
+        channel, others = self.channels.get(name), self._others
         if channel is None:
             return False
         is_topic = others is not None and name in others.topics

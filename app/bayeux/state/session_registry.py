@@ -30,7 +30,7 @@ _REPLACED = 10_000
 class Sessions:
     """All sessions, and the number of held connects of each browser."""
 
-    def __init__(self, client_ids: ClientIds, *, first: int) -> None:
+    def __init__(self, client_ids: ClientIds, *, first: int, shard: int | None = None) -> None:
         self._client_ids = client_ids
         self._by_id: dict[str, Session] = {}
         self.names = NamedSessions()
@@ -40,8 +40,9 @@ class Sessions:
         # Held connects by browser.
         self.held_by_browser: dict[str, int] = {}
         # Numbers name sessions in data that outlives this process, so they are never reused.
-        self._drafted = first
-        self._step = 1
+        # Each shard gives only numbers that no other one gives.
+        self._step = 1 if shard is None else SHARDS
+        self._drafted = first if shard is None else first * SHARDS + shard
         self.created = 0
         self.timers: Timers[Session] = Timers()
         self.ended: Counter[str] = Counter()
@@ -52,11 +53,6 @@ class Sessions:
     def __iter__(self) -> Iterator[Session]:
         """All sessions, including those that are away."""
         return iter(self._by_id.values())
-
-    def number_apart(self, shard: int) -> None:
-        """Give only numbers that no other shard gives. Call it before there is any session."""
-        self._step = SHARDS
-        self._drafted = self._drafted * SHARDS + shard
 
     def draft(self, queue: CallbackQueue, client_id: str | None = None) -> Session:
         """Create a session, with a new id by default. It does not exist until it is added."""

@@ -56,13 +56,15 @@ def _progress(exchange: Exchange) -> _Progress:
 class SubscribeHandler:
     """Handles clients' subscribes and unsubscribes."""
 
-    def __init__(self, state: ServerState, answers: Answers) -> None:
+    def __init__(
+        self, state: ServerState, answers: Answers, far: "FarHistories | None" = None
+    ) -> None:
         self._state = state
         self._answers = answers
         # Set at the first durable subscribe, if there are other shards.
         self._agreed: AgreedSubscriptions | None = None
         # The histories of other shards, if there are any.
-        self.far: FarHistories | None = None
+        self._far = far
 
     def subscribe(self, exchange: Exchange, session: Session, message: Json, reply: Json) -> bool:
         """Add subscriptions; existing ones are no error. Returns whether the reply is complete."""
@@ -104,7 +106,7 @@ class SubscribeHandler:
         patterns: Mapping[str, Channel],
         message: Json,
     ) -> CatchUp:
-        far = self.far
+        far = self._far
         return CatchUp(
             self._state,
             session,
@@ -129,10 +131,10 @@ class SubscribeHandler:
 
         Raises `TurnOver`, or `Refused` if the session may not read them.
         """
-        if self.far is None or progress.has_caught_up:
+        if self._far is None or progress.has_caught_up:
             return False
         catch_up.prepare(is_wanted=not exchange.is_aborted)
-        homes = self.far.homes_of(catch_up)
+        homes = self._far.homes_of(catch_up)
         if not homes:
             return False
         session, fulfil = catch_up.session, begin_pending(self._answers, message, exchange, reply)
@@ -161,7 +163,7 @@ class SubscribeHandler:
                 wait(fulfil)
             return False
 
-        reading = self.far.read(catch_up, homes, partial(self._go_on_soon, go_on))
+        reading = self._far.read(catch_up, homes, partial(self._go_on_soon, go_on))
         return True
 
     def _go_on_soon(

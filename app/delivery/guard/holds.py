@@ -38,6 +38,7 @@ class Guard:
     Args:
         guards: Returns whether the channel is guarded.
         is_used: Whether any channel is.
+        on_change: Called with each channel that is held or released.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Guard:
         limits: GuardLimits,
         *,
         is_used: bool = True,
+        on_change: Callable[[str, bool], None] | None = None,
     ) -> None:
         self._guards = guards
         self.is_used = is_used
@@ -57,8 +59,7 @@ class Guard:
         self.held = MappingProxyType(self._held)
         self._probes: dict[str, Probe] = {}
         self.probes: Mapping[str, Probe] = MappingProxyType(self._probes)
-        # Called with each channel that is held or released from now on, if other shards are told.
-        self.on_change: Callable[[str, bool], None] | None = None
+        self._on_change = on_change
         # Callers must call `taken` until this time. While no receiver refuses anything and no
         # channel is probed, they need not.
         self.watched_until = 0.0
@@ -136,8 +137,8 @@ class Guard:
 
     def _enter(self, channel: str, held: ChannelHold) -> None:
         self._held[channel] = held
-        if self.on_change is not None:
-            self.on_change(channel, True)
+        if self._on_change is not None:
+            self._on_change(channel, True)
 
     def ended_holds(self, now_ms: int) -> list[str]:
         """Return the channels whose hold has run out. The caller must release them."""
@@ -169,8 +170,8 @@ class Guard:
         if probe is not None:
             probe.end()
         was_held = self._held.pop(channel, None) is not None
-        if was_held and self.on_change is not None:
-            self.on_change(channel, False)
+        if was_held and self._on_change is not None:
+            self._on_change(channel, False)
         return was_held
 
     def _verdicts_on(self, channel: str, now: float) -> ChannelVerdicts:

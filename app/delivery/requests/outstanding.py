@@ -103,6 +103,8 @@ class Requests(Generic[R]):
 
     def open(self, request: Request[R]) -> None:
         """Register a request that is being sent; `grant` follows."""
+        if self.elsewhere is not None:
+            self.elsewhere.expect(request)
         self._enter(request)
         self.asked += 1
         self._journal.asked(request.requester, request.channel, request.timeout_ms)

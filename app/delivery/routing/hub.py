@@ -9,6 +9,7 @@ from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.basics.notices import FULL, Notices
 from holdfast.delivery.basics.steps import Reason
+from holdfast.delivery.messages.crossing import Crossings
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
@@ -26,7 +27,6 @@ from holdfast.delivery.routing.selections import Selection
 from holdfast.delivery.topics.configured import Topics
 
 if TYPE_CHECKING:
-    from holdfast.delivery.messages.crossing import Crossings
     from holdfast.delivery.ports.other_shards import OthersPort
     from holdfast.delivery.routing.latency import LatencySampler
 
@@ -94,6 +94,7 @@ class Hub(Generic[R]):
         routes: Routes[R],
         topics: Topics,
         notices: Notices,
+        others: "OthersPort | None" = None,
         keeps_history: bool = False,
         has_work_queues: bool = False,
     ) -> None:
@@ -116,8 +117,8 @@ class Hub(Generic[R]):
         # Receivers of messages with lower ids, accepted before rights changed, are checked again.
         self.recheck_before = 0
         # The other shards of the deployment, if there are any, and how messages cross to them.
-        self.others: OthersPort | None = None
-        self.crossings: Crossings | None = None
+        self.others = others
+        self.crossings = None if others is None else Crossings(others)
         self.publish_order: PublishOrder[R] = PublishOrder(self._show)
         # Receivers that may have news, until `take_ready` takes them.
         self.ready: list[R] = []

@@ -66,6 +66,25 @@ class ElsewherePort(Protocol):
         """Return how many exact subscriptions the others have told."""
         ...
 
+    @property
+    def may_erase(self) -> bool:
+        """Whether all of them can be told now that a topic is erased."""
+        ...
+
+    def when_erased(
+        self, names: Sequence[str], done: Callable[[bool], None], /
+    ) -> Callable[[], None]:
+        """Call `done` once these topics, which are about to be erased, are so everywhere.
+
+        It hears whether all shards have said so in time. Returns what to call when they are erased
+        here.
+        """
+        ...
+
+    def has_ended(self, name: str, /) -> None:
+        """Take note that a topic had ended before it was erased."""
+        ...
+
     def erase(self, topic: "Topic", named: ErasureIds, /, *, is_forced: bool) -> None:
         """Let the others erase the topic, behind all its messages so far."""
         ...

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from holdfast.delivery.basics.node import NS_PER_MS
-from holdfast.delivery.ports.homes import HomesPort
 from holdfast.store import scripts
 from holdfast.store.audit import Audit
 from holdfast.store.connection import StoreUnavailable
@@ -18,7 +17,7 @@ from holdfast.store.replays.parameters import ReplayOptions
 from holdfast.store.store import Store
 
 if TYPE_CHECKING:
-    from holdfast.store.replays.moving import Moving, Whereabouts
+    from holdfast.store.replays.moving import IsOver, Moving
     from holdfast.store.replays.run import Run
     from holdfast.store.replays.survey import Receivers
 
@@ -39,6 +38,7 @@ class Replays:
 
     Args:
         new_id: Returns nanoseconds since 1970 with 19 digits, each value once.
+        make_moving: Creates what moves letters to other shards, if there are any.
         given_id: Returns the id of what another shard begins in all; the empty text otherwise.
     """
 
@@ -52,6 +52,7 @@ class Replays:
         audit: Audit,
         new_id: Callable[[], str],
         given_id: Callable[[], str] = str,
+        make_moving: "Callable[[IsOver], Moving] | None" = None,
     ) -> None:
         self._store = store
         self._keys = store.keys
@@ -61,21 +62,9 @@ class Replays:
         self._audit = audit
         self._new_id = new_id
         self._given_id = given_id
-        # Moves letters to the shards of their sessions, if there are others.
-        self._moving: Moving | None = None
+        self.moving = None if make_moving is None else make_moving(self._is_over)
         self._runs: dict[str, tuple[Run, asyncio.Task[None]]] = {}
         self._resuming: asyncio.Task[None] | None = None
-
-    def go_among(
-        self, whereabouts: "Whereabouts", homes: HomesPort, is_away: Callable[[int], bool]
-    ) -> "Moving":
-        """Let replays reach the sessions of other shards. Returns what does their letters."""
-        from holdfast.store.replays.moving import Moving
-
-        self._moving = Moving(
-            self._store, self._letters, whereabouts, homes, is_away, self._is_over
-        )
-        return self._moving
 
     async def _is_over(self, id: str) -> bool:
         job = await self.get(id)
@@ -87,7 +76,7 @@ class Replays:
         from holdfast.store.replays.survey import survey
 
         job = self._make(which, options, who, JobState.PLANNED)
-        far = None if self._moving is None else await self._moving.look(options.to)
+        far = None if self.moving is None else await self.moving.look(options.to)
         await survey(job, self._search, self._receivers, far)
         return job
 
@@ -185,7 +174,7 @@ class Replays:
     def _begin(self, job: Job) -> None:
         from holdfast.store.replays.run import Run
 
-        run = Run(job, self._store, self._search, self._receivers, self._moving)
+        run = Run(job, self._store, self._search, self._receivers, self.moving)
         self._runs[job.id] = (run, asyncio.create_task(self._drive(run)))
 
     async def _drive(self, run: "Run") -> None:

@@ -74,6 +74,10 @@ class _Heard:
         self.at = now
 
 
+# Returns whether a job has ended here.
+IsOver = Callable[[str], Awaitable[bool]]
+
+
 class Moving:
     """Moves letters of this shard's replays, and takes letters of others.
 
@@ -89,7 +93,7 @@ class Moving:
         whereabouts: Whereabouts,
         homes: HomesPort,
         is_away: Callable[[int], bool],
-        is_over: Callable[[str], Awaitable[bool]],
+        is_over: IsOver,
     ) -> None:
         self._store = store
         self._letters = letters

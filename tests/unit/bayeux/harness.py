@@ -27,6 +27,7 @@ from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.message import Event
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.ports.neighbours import Neighbours
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.counting import topic_of
 from holdfast.extensions.ack import Ack
@@ -180,6 +181,7 @@ class Server:
         node: str = "here",
         buckets: Sequence[int] = range(1000),
         shards: int = 1,
+        neighbours: Neighbours | None = None,
         **options: Any,
     ) -> None:
         """With `after` it replaces a server that has gone: time and numbers continue."""
@@ -215,6 +217,7 @@ class Server:
             is_turn_over=is_turn_over,
             unread_since=lambda: self.unread_since(),
             role_of=lambda warrant: self.roles.get(warrant, ""),
+            neighbours=neighbours,
         )
         # The server as extensions see it.
         self.for_extensions = ForExtensions(self.bayeux, lambda: self.now)

@@ -11,7 +11,10 @@ from zlib import crc32
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.cluster.places import place_of
 from holdfast.cluster.shards import Homes, Shards, first_map
+from holdfast.delivery.ports.journal_port import NO_JOURNAL
+from holdfast.delivery.ports.neighbours import Neighbours
 from holdfast.sharding.member import Member
+from holdfast.sharding.other_shards import OtherShards
 from tests.unit.bayeux.harness import Asked, Client, Server, server_of
 from tests.unit.sharding.store_model import StoreModel
 
@@ -50,23 +53,28 @@ class Shard:
         self.world = world
         self.number = number
         self.store = world.stores[number]
+        self.may_speak = True
+        shards = OtherShards(
+            *(number, world.homes, self.store),
+            stamp=lambda: self.server._stamp(),
+            came_early=NO_JOURNAL.came_early,
+            clock=lambda: world.now,
+            core_clock=lambda: world.now,
+            steady=lambda: world.now,
+            may_speak=lambda: self.may_speak,
+            wake=self._wake,
+        )
         self.server: Server = server_of(
-            keeper=self.store, node=f"n{number}", after=None if before is None else before.server
+            keeper=self.store,
+            node=f"n{number}",
+            after=None if before is None else before.server,
+            neighbours=Neighbours(number, shards.homes, shards),
         )
         self.server._stamps = world.stamps(number)
         self.is_woken = False
         self.links: set[int] = set()
         others = [each for each in world.stores if each != number]
-        self.member = Member(
-            *(number, world.homes),
-            bayeux=self.server.bayeux,
-            store=self.store,
-            clock=lambda: world.now,
-            core_clock=lambda: world.now,
-            steady=lambda: world.now,
-            may_speak=lambda: True,
-            wake=self._wake,
-        )
+        self.member = Member(shards, self.server.bayeux)
         self.store.owner = self.member
         found = self.store.open()
         self.member.begin(found, shown)
@@ -111,13 +119,13 @@ class Shard:
 
     def tick(self) -> None:
         self.member.tick()
-        for other in self.member.agreements.holders_to_read(self.world.now):
+        for other in self.member.others.agreements.holders_to_read(self.world.now):
             # An embedded store has no lease.
-            self.member.agreements.read(other, None, self.world.now)
+            self.member.others.agreements.read(other, None, self.world.now)
 
     def check_books(self) -> None:
         """Whatever others have appended is taken, skipped or missing."""
-        figures = self.member.figures()
+        figures = self.member.others.figures()
         for other, store in self.world.stores.items():
             if other != self.number:
                 own = figures.taken[other] + figures.skipped[other] + figures.missing[other]
@@ -128,7 +136,7 @@ class Shard:
         member, store = self.member, self.world.stores[other]
         if not store.is_readable:
             return
-        if other in member.known.wanted:
+        if other in member.others.known.wanted:
             member.learn_all(other, store.told())
         reader = member.readers[other]
         if reader.is_looking:
@@ -262,8 +270,8 @@ class Line:
         if sender is not None and reader is not None:
             self.sent = (reader.member.inlet.open_link(self.sender, self), 0)
             reader.links.add(self.sent[0])
-            passages: dict[int, Passage] = {**sender.member.own.passing.passages}
-            sender.member.own.passing.passages = {**passages, self.reader: self}
+            passages: dict[int, Passage] = {**sender.member.others.own.passing.passages}
+            sender.member.others.own.passing.passages = {**passages, self.reader: self}
 
     def send(self, frame: bytes) -> None:
         link, count = self.sent

@@ -72,7 +72,7 @@ def test_a_read_with_a_frame_that_is_unreadable_says_nothing(world: World) -> No
     member: Any = SimpleNamespace(
         readers={1: at.reader},
         heard=lambda _, after, found: at.reader.heard(after, found, 0.0),
-        homes=SimpleNamespace(contacts=world.contacts),
+        others=SimpleNamespace(homes=SimpleNamespace(contacts=world.contacts)),
         is_awaited=False,
     )
     no_facts: Any = None

@@ -11,6 +11,7 @@ from holdfast.cluster.places import NOWHERE, Place
 from holdfast.cluster.reader_port import Sorted
 from holdfast.sharding.direct import DirectArrivals
 from holdfast.sharding.early import Cause, Early
+from holdfast.sharding.pruning import Pruning
 
 # Other classes take the place of some, which compiled code does not let in.
 pytestmark = pytest.mark.interpreted
@@ -71,7 +72,9 @@ class World:
     def __init__(self) -> None:
         self.now = 0.0
         self.arrivals = Arrivals()
-        self.direct = DirectArrivals(1, cast("Any", self.arrivals), *[lambda: self.now] * 2)
+        self.direct = DirectArrivals(
+            1, cast("Any", self.arrivals), Pruning(lambda: self.now), *[lambda: self.now] * 2
+        )
         self.went_on = 0
         self.reader = SimpleNamespace(at_once=BEFORE, go_on=self._go_on)
         self.direct.reader = cast("Any", self.reader)

@@ -9,7 +9,7 @@ from holdfast.cluster.places import Place
 from holdfast.sharding.facts_by_link import FactsByLink
 
 if TYPE_CHECKING:
-    from holdfast.sharding.member import Member
+    from holdfast.sharding.other_shards import OtherShards
 
 
 class Way:
@@ -40,7 +40,7 @@ class Shard:
         self.known = Known()
         self.readers: dict[int, object] = {}
         self.agreements = Agreements([1], lambda _, stated: stated(place(7)))
-        self.facts = FactsByLink(cast("Member", self), None, lambda: self.now)
+        self.facts = FactsByLink(cast("OtherShards", self), None, lambda: self.now)
         self.way = Way()
         self.facts.outlets = {1: self.way}
 

@@ -25,11 +25,14 @@ class World:
         known = SimpleNamespace(
             wanted=self.wanted, want_all=lambda: self.wanted.add(1), lose=lambda _: None
         )
-        member: Any = SimpleNamespace(
+        others = SimpleNamespace(
             known=known,
-            readers={1: SimpleNamespace(place=SimpleNamespace(fence=1, nonce="", n=1))},
             homes=SimpleNamespace(contacts=SimpleNamespace(clock=lambda: 0.0)),
             agreements=SimpleNamespace(holders_to_read=lambda _: ()),
+        )
+        member: Any = SimpleNamespace(
+            others=others,
+            readers={1: SimpleNamespace(place=SimpleNamespace(fence=1, nonce="", n=1))},
             learn_all=lambda shard, _: self.wanted.discard(shard),
             is_awaited=False,
             tick=lambda: None,

@@ -20,6 +20,7 @@ from holdfast.sharding.followed import Followed
 from holdfast.sharding.kept_first import KeptFirst
 from holdfast.sharding.known import KnownFacts
 from holdfast.sharding.member import Member
+from holdfast.sharding.other_shards import OtherShards
 from holdfast.sharding.own_interest import DurableInterest
 from holdfast.sharding.pruning import Pruning
 from holdfast.store.log_scripts import Parts
@@ -90,7 +91,7 @@ def test_messages_keep_their_order_while_channels_become_topics() -> None:
     for seed in range(15 * TIMES):
         world = World(seed, has_faults=False, makes_topics=True)
         world.run()
-        made += sum(len(shard.member.topics) for shard in world.shards.values())
+        made += sum(len(shard.member.others.topics) for shard in world.shards.values())
     assert made > 15
 
 
@@ -114,7 +115,7 @@ def test_a_letter_whose_answer_the_store_has_does_not_come_back_when_the_store_g
     world = World(0)
     with patch.object(Member, "serve", lambda _: None):
         member = Shard(world, 0).member
-    member.homes.take_letter(1, letter("addressed", 5, b""))
+    member.others.homes.take_letter(1, letter("addressed", 5, b""))
     assert [*member.inbox()] == ["1 5"]
     # The message that it asked for is stored, and waits for replicas.
     member.on_appended(1, Parts(1, {"1": write(())}, ["1 5"]), False)
@@ -125,11 +126,13 @@ def test_a_letter_goes_on_waiting_for_its_answer_when_the_store_goes_back() -> N
     """The store is told it again: what asked for it must not count on it being lost."""
     world = World(0, has_faults=False)
     shard, answers = world.shards[0], list[bytes | None]()
-    shard.member.homes.send(1, "lent", b"", answers.append)
+    shard.member.others.homes.send(1, "lent", b"", answers.append)
     shard.member.begin_again(shard.store.open())
     assert answers == []
-    [id] = shard.member.homes._sent._sent
-    shard.member.homes.take_answer(done_with(ShardLetter(0, id, "", "lent", b""), b"taken").answer)
+    [id] = shard.member.others.homes._sent._sent
+    shard.member.others.homes.take_answer(
+        done_with(ShardLetter(0, id, "", "lent", b""), b"taken").answer
+    )
     assert answers == [b"taken"]
 
 
@@ -151,19 +154,19 @@ def test_others_know_what_a_shard_holds() -> None:
     holds.hold("/a", "", "operator/ann")
     world.shards[1].turn()
     passed(world)
-    assert world.shards[0].member.hold("/a") is True
-    assert world.shards[0].member.hold("/b") is False
+    assert world.shards[0].member.others.hold("/a") is True
+    assert world.shards[0].member.others.hold("/b") is False
     # Its own holds it knows.
-    assert world.shards[1].member.hold("/a") is False
+    assert world.shards[1].member.others.hold("/a") is False
     holds.release("/a", "operator", "operator/ann")
     world.shards[1].turn()
     passed(world)
-    assert world.shards[0].member.hold("/a") is False
+    assert world.shards[0].member.others.hold("/a") is False
 
 
 def test_others_know_a_topic_and_that_it_is_none_any_more() -> None:
     world = World(0, has_faults=False)
-    [first, second] = [each.member for each in world.shards.values()][:2]
+    [first, second] = [each.member.others for each in world.shards.values()][:2]
     known: list[bool] = []
     first.tell_topic("/a/b", True)
     first.when_topic_known("/a/b", known.append)
@@ -197,16 +200,16 @@ def test_what_a_shard_accepts_behind_a_message_that_it_has_read_has_a_later_id()
 def test_shards_tell_each_other_how_far_their_messages_are() -> None:
     world = World(0, has_faults=False, rules={"/a": 1})
     first, second = list(world.shards.values())[:2]
-    assert first.member.complete_cursor() == 0
+    assert first.member.others.complete_cursor() == 0
     passed(world)
-    began = first.member.complete_cursor()
+    began = first.member.others.complete_cursor()
     # All hear of a message at one of them.
     second.publisher.publish("/a", 1)
     second.turn()
     kept = second.server.bayeux.state.node.stamp() // 1000
-    assert first.member.complete_cursor() <= began or began == 0
+    assert first.member.others.complete_cursor() <= began or began == 0
     passed(world)
-    assert first.member.complete_cursor() > kept
+    assert first.member.others.complete_cursor() > kept
 
 
 def test_a_message_that_waits_for_the_store_holds_the_cursor_back() -> None:
@@ -226,7 +229,7 @@ def test_a_message_that_waits_for_the_store_holds_the_cursor_back() -> None:
 
 def test_without_histories_no_shard_waits_for_others() -> None:
     world = World(0, has_faults=False)
-    assert all(shard.member.complete_cursor() > 0 for shard in world.shards.values())
+    assert all(shard.member.others.complete_cursor() > 0 for shard in world.shards.values())
 
 
 @pytest.mark.slow
@@ -291,7 +294,7 @@ def test_subscribers_that_do_not_wait_for_what_is_pruned_are_found(
 @pytest.mark.parametrize(
     ("what", "name", "broken", "first"),
     [
-        (Member, "when_topic_known", lambda _, __, done: done(True), 11),
+        (OtherShards, "when_topic_known", lambda _, __, done: done(True), 11),
         (MadeTopics, "_may_go", lambda _, publish: not publish.qos.configures, 34),
     ],
 )
@@ -361,7 +364,7 @@ def test_a_channel_with_a_home_takes_the_log_alone() -> None:
     world = World(0, has_faults=False, rules={"/a": 1, "/b": 1, "/c/*": 1})
     world.run()
     assert world.passed == 0
-    assert any(shard.member.own.log.appended for shard in world.shards.values())
+    assert any(shard.member.others.own.log.appended for shard in world.shards.values())
 
 
 def test_most_messages_that_are_not_stored_take_links() -> None:
@@ -371,10 +374,10 @@ def test_most_messages_that_are_not_stored_take_links() -> None:
 
 
 def test_a_process_that_may_not_speak_expects_durable_receivers_everywhere() -> None:
-    member = World(0, has_faults=False).shards[0].member
-    assert not member.has_durable("/news")
-    member._may_speak = lambda: False
-    assert member.has_durable("/news")
+    shard = World(0, has_faults=False).shards[0]
+    assert not shard.member.others.has_durable("/news")
+    shard.may_speak = False
+    assert shard.member.others.has_durable("/news")
 
 
 def test_a_message_that_is_appended_twice_because_a_store_went_back_arrives_once() -> None:
@@ -421,7 +424,7 @@ def test_what_a_shard_needs_that_is_far_behind_is_refused_until_it_reads_again()
     asked = subscriber.subscribe("/news")
     exchange(world, *everybody)
     assert asked.reply["successful"]
-    writer.member.own.trimming._most_bytes = 100_000
+    writer.member.others.own.trimming._most_bytes = 100_000
 
     def publish(channel: str) -> str:
         asked = writer.publisher.publish(channel, "x" * 2000)

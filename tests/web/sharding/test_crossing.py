@@ -57,9 +57,9 @@ async def test_a_channel_that_one_worker_holds_is_held_for_publishers_at_the_oth
         sharding, holds = at.servers[0].sharding, at.servers[1].bayeux.life.channel_holds
         assert sharding is not None
         holds.hold("/news", "stock-taking", "operator/ann")
-        await until(lambda: sharding.member.hold("/news") is True)
+        await until(lambda: sharding.member.others.hold("/news") is True)
         refused = await writer.reply("/news", data=1, **patient)
         assert refused["error"] == "503:communication.user.holdback,/news:channel_held_back"
         holds.release("/news", "operator", "operator/ann")
-        await until(lambda: sharding.member.hold("/news") is False)
+        await until(lambda: sharding.member.others.hold("/news") is False)
         assert (await writer.reply("/news", data=1, **patient))["successful"]

@@ -21,7 +21,7 @@ def pruned(server: RunningServer) -> set[str]:
 def passed(server: RunningServer) -> int:
     """How many messages a worker has sent over links."""
     assert server.sharding is not None
-    return server.sharding.member.own.passing.passed
+    return server.sharding.member.others.own.passing.passed
 
 
 async def entered(both: Workers, shard: int) -> Person:

@@ -7,11 +7,12 @@ from itertools import count
 from math import inf
 from typing import Any
 
+from holdfast.bayeux.far_parts import FarParts
 from holdfast.bayeux.leaving.giving import given
 from holdfast.bayeux.leaving.settling import settle, take_back, unsettled
 from holdfast.bayeux.publish.among_shards import AmongShards
-from holdfast.bayeux.publish.from_others import FromOthers
 from holdfast.bayeux.publish.tap import Arrived
+from holdfast.bayeux.server import far_parts_of
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.state.kept_requests import rejoin, reopen_all
 from holdfast.bayeux.wire.client_ids import ClientIds
@@ -30,6 +31,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_letter import ShardLetter, effect_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.ports.neighbours import Neighbours
 from holdfast.delivery.ports.other_shards import LogFigures
 from holdfast.store.given_records import slices
 from tests.unit.bayeux.harness import Client, Installed, Server, server_of
@@ -94,6 +96,7 @@ class Shard:
             keeper=self.keeper,
             node=f"n{number}",
             buckets=buckets,
+            neighbours=Neighbours(number, self, self),
             **options,
         )
         self.server: Server = self._served()
@@ -120,11 +123,7 @@ class Shard:
         self._begin()
 
     def _begin(self) -> None:
-        state = self.server.bayeux.state
-        self.from_others = FromOthers(state)
-        self.from_letters = self.server.bayeux.go_among(
-            self, self, self.number, self.from_others.tap
-        )
+        self.from_letters, self.from_others = self.among.letters, self.far.from_others
         self.sent = SentLetters(lambda entry, shard: self.keeper.log.append((entry, shard)))
         self.inbox = Inbox(self._do)
 
@@ -157,7 +156,7 @@ class Shard:
         self.server.turn()
         for other in self._world.shards:
             if other is not self:
-                other.from_letters.requests.asking.ask_again(self.number)
+                other.far.requests.asking.ask_again(self.number)
 
     def restart(self) -> None:
         """Let another process go on with everything that this one has, unless a request waits."""
@@ -269,9 +268,11 @@ class Shard:
 
     @property
     def among(self) -> AmongShards:
-        found = self.server.bayeux.publishing.among
-        assert found is not None
-        return found
+        return far_parts_of(self.server.bayeux)[1]
+
+    @property
+    def far(self) -> FarParts:
+        return far_parts_of(self.server.bayeux)[0]
 
     def hold(self, channel: str) -> bool | None:
         others = [each for each in self._world.shards if each is not self]

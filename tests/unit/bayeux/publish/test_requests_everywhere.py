@@ -500,7 +500,8 @@ def test_the_next_process_knows_who_may_answer_though_the_store_does_not(world: 
     assert name in fields
     after = asking(2).shards[1].server.bayeux
     reopen_all(after.state, fields, 1000.0, are_kept=False)
-    assert after.requests.is_elsewhere(address)
+    assert after.publish_handler.everywhere is not None
+    assert after.publish_handler.everywhere.knows(address)
     known = after.state.requests.elsewhere
     assert known is not None
     assert dict(known.passing_fields()) == {name: fields}

@@ -1,0 +1,91 @@
+"""The parts that a server has because there are others. A server alone does not load them."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from holdfast.bayeux.publish.among_shards import AmongShards
+from holdfast.bayeux.publish.from_others import FromOthers
+from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
+from holdfast.bayeux.services.far_presence import PRESENCE, FarPresence
+from holdfast.bayeux.services.far_subjects import SUBJECT, FarSubjects
+from holdfast.bayeux.services.far_topics import ERASE, TOLD, USED, FarTopics
+from holdfast.bayeux.services.topic_calls import TOPICS
+from holdfast.bayeux.services.topics_everywhere import TOPIC_CALL, TopicsEverywhere
+from holdfast.bayeux.subscribe.far_histories import FarHistories
+from holdfast.bayeux.subscribe.histories_at_home import HistoriesAtHome
+from holdfast.bayeux.subscribe.history_letter import HISTORIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from holdfast.bayeux.far_work.everywhere import WorkEverywhere
+    from holdfast.bayeux.publish.from_letters import Way
+    from holdfast.bayeux.publish.new_messages import MakeAmong
+    from holdfast.bayeux.publish.point_to_point import PointToPoint
+    from holdfast.bayeux.publish.requests import RequestHandler
+    from holdfast.bayeux.sessions.life import SessionLife
+    from holdfast.bayeux.state.server_state import ServerState
+    from holdfast.delivery.ports.neighbours import Neighbours
+
+
+class FarParts:
+    """What this shard knows of others, and does for them."""
+
+    def __init__(
+        self,
+        state: "ServerState",
+        life: "SessionLife",
+        requests: "RequestHandler",
+        neighbours: "Neighbours",
+    ) -> None:
+        homes, others = neighbours.homes, neighbours.others
+        self.neighbours = neighbours
+        self.from_others = FromOthers(state)
+        self.topics = FarTopics(state, life.topics, homes, others)
+        self.requests = RequestsEverywhere(state, homes, requests)
+        self.histories = FarHistories(state, homes, self.from_others.tap)
+        self.subjects = FarSubjects(state, homes)
+        self.presence = FarPresence(state, homes, others)
+        self.work = _work(state, neighbours) if state.work.is_used else None
+        topics = TopicsEverywhere(state, life.topics, homes, self.topics)
+        state.services.add(TOPICS, topics.serve)
+        # What does the letters of other shards, by what these are called.
+        self.ways: Mapping[str, Way] = {
+            HISTORIES: HistoriesAtHome(state, homes).carry_out,
+            SUBJECT: self.subjects.carry_out,
+            PRESENCE: self.presence.carry_out,
+            TOLD: self.topics.hear,
+            ERASE: self.topics.carry_out_erasure,
+            USED: self.topics.say_used,
+            TOPIC_CALL: topics.carry_out,
+            **self.requests.ways,
+            **({} if self.work is None else self.work.ways),
+        }
+        # These four are circles: each of the parts here calls the one that it is given to.
+        state.requests.elsewhere, state.topics.elsewhere = self.requests, self.topics
+        state.work.far, state.presence_events.tell = self.work, self.presence.changed
+        ticking: list[Callable[[float, int], None]] = [self.presence.tick, self.topics.tick]
+        self.ticking = ticking if self.work is None else [*ticking, self.work.tick]
+
+    def among(self, state: "ServerState", ptp: "PointToPoint") -> "MakeAmong":
+        """Return what creates the part that publishes among shards."""
+        return partial(
+            AmongShards,
+            *(state, ptp, self.neighbours),
+            requests=self.requests,
+            counts=self.topics,
+            ways=self.ways,
+            go_on=self.go_on,
+        )
+
+    def go_on(self) -> None:
+        """Go on with what an earlier process had: its sessions are restored."""
+        self.requests.asking.go_on()
+        if self.work is not None:
+            self.work.go_on()
+
+
+def _work(state: "ServerState", neighbours: "Neighbours") -> "WorkEverywhere":
+    from holdfast.bayeux.far_work.everywhere import WorkEverywhere
+
+    return WorkEverywhere(state, neighbours.homes, neighbours.others)
