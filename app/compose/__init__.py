@@ -27,12 +27,12 @@ from holdfast.bayeux.wire.hooks import check_outcome
 from holdfast.compose.administration import Administration, make_administration
 from holdfast.compose.cannot_start import CannotStart as CannotStart
 from holdfast.compose.data_directory import DataDirectory, claimed
+from holdfast.compose.endpoint import make_endpoint
 from holdfast.compose.journal import Books, begin_journal, begin_run, make_journal
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import ServedApplications, complaint, open_listeners, remark
 from holdfast.compose.listening import MAIN, ListeningSockets, listen, listen_for_commands
 from holdfast.compose.opening import open_storage
-from holdfast.compose.options import web_options
 from holdfast.compose.placement import Placement, alone
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.storage import Storage
@@ -57,9 +57,8 @@ from holdfast.web.doors.adoption import adopt
 from holdfast.web.doors.leaving import Leaving
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.heads import Heads
-from holdfast.web.intake import Intake, UnreadRequests
+from holdfast.web.intake import UnreadRequests
 from holdfast.web.request_scheduler import RequestScheduler
-from holdfast.web.speaking import SpeakingRight
 from holdfast.web.tasks import Tasks, cancel
 from holdfast.web.ticker import Ticker
 from holdfast.web.websocket import WebSocketFrontEnd
@@ -191,7 +190,7 @@ async def _assemble(
             return own
         return forwarding.door(own, bayeux, logins)
 
-    endpoint = _make_endpoint(settings, bayeux, ticker, unread, storage.right, door)
+    endpoint = make_endpoint(settings, bayeux, ticker, unread, storage.right, door)
     administration = make_administration(
         *(settings, stack, endpoint, server, storage, tokens, logins, placement),
         away_s=dict if forwarding is None else forwarding.away_s,
@@ -350,33 +349,6 @@ def _client_ids(storage: Storage, forwarding: "Forwarding | None") -> ClientIds:
     if forwarding is None:
         return ClientIds(key, secrets.token_bytes)
     return ClientIds(key, secrets.token_bytes, buckets=forwarding.buckets)
-
-
-def _make_endpoint(
-    settings: Settings,
-    bayeux: Bayeux,
-    ticker: Ticker,
-    unread: UnreadRequests,
-    right: SpeakingRight,
-    door: "Callable[[RequestScheduler], RequestSink]",
-) -> Endpoint:
-    intake, options = Intake(settings.max_unfinished_bytes), web_options(settings)
-    scheduler = RequestScheduler(
-        *(bayeux, ticker.clock, intake, ticker.turn_budget, unread, right, options.cookie.name)
-    )
-    return Endpoint(
-        bayeux,
-        bayeux.state.notices,
-        bayeux.state.budgets,
-        options,
-        ticker.clock,
-        ticker.coalescer,
-        ticker.turn_budget,
-        intake,
-        scheduler,
-        door(scheduler),
-        right,
-    )
 
 
 def _forwarding(

@@ -246,8 +246,12 @@ def _feed_of(endpoint: Endpoint) -> Endpoint:
     The cookie opens nothing without a token. It is not restricted to TLS, because operators may
     use tunnels that end without TLS.
     """
-    cookie = BrowserCookie("HOLDFAST_CONSOLE", path="/admin", same_site="Strict")
-    return replace(endpoint, options=replace(endpoint.options, cookie=cookie))
+    settings = Settings(
+        browser_cookie_name="HOLDFAST_CONSOLE",
+        browser_cookie_path="/admin",
+        browser_cookie_same_site="Strict",
+    )
+    return replace(endpoint, cookie=BrowserCookie(settings))
 
 
 def _role_of(tokens: Tokens, token: str) -> str | None:

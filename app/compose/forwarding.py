@@ -177,7 +177,7 @@ class Forwarding:
 
         places = {shard: placement.giving_of(shard) for shard in placement.others}
         giving = Giver(
-            *(listener, name, websockets, endpoint.options.cookie, places),
+            *(listener, name, websockets, endpoint.cookie, places),
             lambda shard: self._far[shard].takes,
             shard_of,
         )

@@ -10,9 +10,9 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.compose.administration import Administration
 from holdfast.compose.connection_limits import make_limits
 from holdfast.compose.directory_watch import DirectoryWatch
+from holdfast.compose.endpoint import hosts_of
 from holdfast.compose.listen_addresses import ListenAddresses, log_where_admin_is
 from holdfast.compose.listening import ADMIN, MAIN, ListeningSockets
-from holdfast.compose.options import hosts_of
 from holdfast.compose.storage import Storage
 from holdfast.settings import Settings
 from holdfast.web.application import (

@@ -145,6 +145,10 @@ class ServerSettings(Section):
         default="info", description="Lowest level that is logged."
     )
 
+    @property
+    def request_timeout_s(self) -> float:
+        return self.request_timeout / 1000
+
     @field_validator("workers", mode="before")
     @classmethod
     def _check_workers(cls, workers: object) -> int | str:

@@ -1,6 +1,6 @@
 """The HTTP routes: Bayeux, pages, metrics and health probes."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 
 from aiohttp import web
@@ -12,7 +12,6 @@ from holdfast.web.endpoint import (
     JSON_TYPE,
     PUBLISH_PATH,
     Endpoint,
-    WebOptions,
     hsts_headers,
 )
 from holdfast.web.hosts import Hosts
@@ -55,7 +54,7 @@ def make_application(
     Proxies learn from `shards` which shard has which buckets. The divider says which shard handles
     what is published without a session.
     """
-    application = _with_probes(endpoint, readiness, endpoint.options.hosts)
+    application = _with_probes(endpoint, readiness, endpoint.hosts)
     bayeux = _bayeux_handler(endpoint, websockets)
     for path in endpoint.options.paths:
         application.router.add_route("*", path, bayeux)
@@ -113,11 +112,11 @@ def _bayeux_handler(
 
 
 def _preflight(request: web.Request, endpoint: Endpoint) -> web.Response:
-    if endpoint.options.origins.trust_of(request.headers) is OriginTrust.FOREIGN:
+    if endpoint.origins.trust_of(request.headers) is OriginTrust.FOREIGN:
         # The browser will not send the request.
         endpoint.report_foreign(request.headers)
     origin, host = only_value(request.headers, "Origin"), request.headers.get("Host")
-    headers = FIXED_HEADERS | endpoint.options.origins.preflight_headers(origin, host)
+    headers = FIXED_HEADERS | endpoint.origins.preflight_headers(origin, host)
     return web.Response(headers=headers)
 
 
@@ -136,7 +135,9 @@ def _with_probes(endpoint: Endpoint, readiness: Readiness, hosts: Hosts) -> web.
         client_max_size=endpoint.options.max_request_size,
         middlewares=[_in_turn(endpoint), answering_to(hosts, endpoint)],
     )
-    application.on_response_prepare.append(partial(_add_common_headers, endpoint.options))
+    application.on_response_prepare.append(
+        partial(_add_common_headers, hsts_headers(endpoint.options.hsts_s))
+    )
 
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -199,11 +200,11 @@ def _add_map(application: web.Application, shards: bytes) -> None:
 
 
 async def _add_common_headers(
-    options: WebOptions, request: web.Request, response: web.StreamResponse
+    hsts: Mapping[str, str], request: web.Request, response: web.StreamResponse
 ) -> None:
     """Add the headers of every response. None of them reveals a version."""
     response.headers["Server"] = FIXED_HEADERS["Server"]
-    response.headers.update(hsts_headers(options.hsts_s))
+    response.headers.update(hsts)
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     if request.path.startswith("/static/"):
         response.headers.update(PAGE_HEADERS)

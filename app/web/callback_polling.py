@@ -61,7 +61,7 @@ def _callback(request: web.Request, endpoint: Endpoint) -> str:
     names = request.query.getall(endpoint.options.callback_parameter, [])
     if not names:
         names = request.query.getall(_BAYEUX_PARAMETER, [_BAYEUX_PARAMETER])
-    if len(names) != 1 or len(names[0]) > endpoint.options.callback_max_length:
+    if len(names) != 1 or len(names[0]) > endpoint.options.callback_parameter_max_length:
         raise RequestRefused(ErrorReply.CALLBACK_INVALID)
     if _CALLBACK.fullmatch(names[0]) is None:
         raise RequestRefused(ErrorReply.CALLBACK_INVALID)

@@ -110,7 +110,7 @@ class TimedConnection(RequestHandler):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self.transport is not None:
-            timeout_s = self._endpoint.options.write_timeout_s
+            timeout_s = self._endpoint.options.write_timeout / 1000
             self._stall = self._loop.call_later(timeout_s, self._give_up, self.transport)
 
     def resume_writing(self) -> None:

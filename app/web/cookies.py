@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from holdfast.bayeux.wire.caller import cookie_values
+from holdfast.settings import Settings
 
 # Other hosts of the same domain can set cookies of the same name, one for each path and each parent
 # domain.
@@ -21,23 +21,20 @@ def is_cookieless(headers: Mapping[str, str]) -> bool:
     return "Cookie" not in headers and not any(sign in headers for sign in _SIGNS_OF_BROWSERS)
 
 
-@dataclass(frozen=True, slots=True)
 class BrowserCookie:
     """The name and attributes of the cookie."""
 
-    name: str = DEFAULT_NAME
-    domain: str | None = None
-    path: str = "/"
-    max_age: int | None = None
-    secure: bool = False
-    http_only: bool = True
-    same_site: str | None = None
-    partitioned: bool = False
-    # All attributes after the value, built once.
-    _attributes: str = field(init=False, repr=False, default="")
+    __slots__ = ("_attributes", "name")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_attributes", self._make_attributes())
+    def __init__(self, settings: Settings) -> None:
+        name = settings.browser_cookie_name
+        if name is None:
+            # Browsers accept such a name only from this host over TLS.
+            is_of_host = settings.is_cookie_secure and settings.is_cookie_of_host
+            name = ("__Host-" if is_of_host else "") + DEFAULT_NAME
+        self.name = name
+        # All that follow the value.
+        self._attributes = _attributes(settings)
 
     def find(self, lines: Iterable[str]) -> tuple[str, ...]:
         """Return the identities in `Cookie` headers, without values that this server never sets.
@@ -52,16 +49,18 @@ class BrowserCookie:
         """Return the value of `Set-Cookie` for this identity."""
         return f"{self.name}={identity}{self._attributes}"
 
-    def _make_attributes(self) -> str:
-        parts = ["", f"Path={self.path}"]
-        if self.domain is not None:
-            parts.append(f"Domain={self.domain}")
-        if self.max_age is not None:
-            parts.append(f"Max-Age={self.max_age}")
-        flags = {
-            "Secure": self.secure,
-            "HttpOnly": self.http_only,
-            f"SameSite={self.same_site}": self.same_site is not None,
-            "Partitioned": self.partitioned,
-        }
-        return "; ".join(parts + [flag for flag, is_set in flags.items() if is_set])
+
+def _attributes(settings: Settings) -> str:
+    parts = ["", f"Path={settings.browser_cookie_path}"]
+    if settings.browser_cookie_domain is not None:
+        parts.append(f"Domain={settings.browser_cookie_domain}")
+    if settings.browser_cookie_max_age is not None:
+        parts.append(f"Max-Age={settings.browser_cookie_max_age}")
+    same_site = settings.browser_cookie_same_site
+    flags = {
+        "Secure": settings.is_cookie_secure,
+        "HttpOnly": settings.browser_cookie_http_only,
+        f"SameSite={same_site}": same_site is not None,
+        "Partitioned": settings.browser_cookie_partitioned,
+    }
+    return "; ".join(parts + [flag for flag, is_set in flags.items() if is_set])

@@ -14,6 +14,7 @@ from holdfast.bayeux.wire.caller import Caller, Speaker
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.wire.transports import SpeakerKind
 from holdfast.delivery.basics.notices import FOREIGN, Notices
+from holdfast.settings import Settings
 from holdfast.web.cookies import BrowserCookie, is_cookieless
 from holdfast.web.endings import Endings
 from holdfast.web.hosts import Hosts
@@ -49,38 +50,17 @@ LONGEST_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class WebOptions:
-    """The settings of HTTP and WebSocket."""
-
-    paths: tuple[str, ...] = ("/cometd", "/bayeux")
-    transports: frozenset[str] = frozenset({"websocket", "long-polling"})
-    fast_lane: bool = True
-    max_request_size: int = 4 * 1024 * 1024
-    request_timeout_s: float = 30.0
-    publish_timeout_s: float = 30.0
-    write_timeout_s: float = 30.0
-    superseded_status: int = 409
-    callback_parameter: str = "jsonp"
-    callback_max_length: int = 64
-    ws_messages_per_frame: int = 1
-    ws_idle_timeout_s: float = 300.0
-    ws_session_timeout_s: float = 10.0
-    ws_protocol: str | None = None
-    hsts_s: int | None = None
-    cookie: BrowserCookie = field(default_factory=BrowserCookie)
-    origins: Origins = field(default_factory=Origins)
-    hosts: Hosts = field(default_factory=Hosts)
-    peers: Peers = field(default_factory=Peers)
-
-
-@dataclass(frozen=True, slots=True)
 class Endpoint:
     """The Bayeux server as the transports see it."""
 
     bayeux: Bayeux
     notices: Notices
     budgets: Budgets
-    options: WebOptions
+    options: Settings
+    cookie: BrowserCookie
+    origins: Origins
+    hosts: Hosts
+    peers: Peers
     clock: Callable[[], float]
     coalescer: WriteCoalescer
     turn: Turn
@@ -97,7 +77,7 @@ class Endpoint:
 
         Raises `RequestRefused` if the page may not use this server.
         """
-        trust = self.options.origins.trust_of(headers)
+        trust = self.origins.trust_of(headers)
         if trust is OriginTrust.FOREIGN:
             self.report_foreign(headers)
             raise origin_denied()
@@ -110,7 +90,7 @@ class Endpoint:
 
     def caller(self, request: "web.BaseRequest") -> Caller:
         """Identify and admit the caller of a request. Raises `RequestRefused` beyond a budget."""
-        caller = self.options.peers.caller(request.headers, request.transport)
+        caller = self.peers.caller(request.headers, request.transport)
         self.admit(caller)
         return caller
 
@@ -129,24 +109,26 @@ class Endpoint:
         is_program = kind is SpeakerKind.PROGRAM
         return Speaker(
             caller,
-            self.options.cookie.find(headers.getall("Cookie", ())),
+            self.cookie.find(headers.getall("Cookie", ())),
             is_cookieless=is_program and is_cookieless(headers),
             kind=kind,
         )
 
     def cors(self, headers: "Headers") -> dict[str, str]:
         """Return the CORS headers of responses to a request with these headers."""
-        return self.options.origins.headers(only_value(headers, "Origin"), headers.get("Host"))
+        return self.origins.headers(only_value(headers, "Origin"), headers.get("Host"))
 
     def status(self, exchange: Exchange) -> int:
         """Return the HTTP status of a response; error replies of Bayeux have status 200."""
-        return self.options.superseded_status if exchange.is_superseded else 200
+        if not exchange.is_superseded:
+            return 200
+        return self.options.duplicate_meta_connect_http_response_code
 
     def headers(self, exchange: Exchange, cors: Mapping[str, str]) -> Mapping[str, str]:
         """Return the headers that depend on the exchange."""
         if exchange.new_browser is None:
             return cors
-        return {**cors, "Set-Cookie": self.options.cookie.header(exchange.new_browser)}
+        return {**cors, "Set-Cookie": self.cookie.header(exchange.new_browser)}
 
 
 def hsts_headers(seconds: int | None) -> dict[str, str]:

@@ -173,7 +173,7 @@ class FastLane(ReadingAside):
             messages, upgraded, tail = [(info, EMPTY_PAYLOAD)], False, b""
         if len(messages) == 1 and not upgraded and not self._ordinary:
             message, payload = messages[0]
-            if is_plain(message, payload, self._paths, self._endpoint.options.hosts):
+            if is_plain(message, payload, self._paths, self._endpoint.hosts):
                 self._finish_reading()
                 self._parser.message_consumed()
                 body = payload._buffer[0]
@@ -212,8 +212,8 @@ class FastLane(ReadingAside):
     def _hear_speaker(self, headers: Any) -> bool:
         """Record the speaker in a head. Returns whether its page may use this server."""
         endpoint = self._endpoint
-        trust = endpoint.options.origins.trust_of(headers)
-        caller = endpoint.options.peers.caller(headers, self.transport)
+        trust = endpoint.origins.trust_of(headers)
+        caller = endpoint.peers.caller(headers, self.transport)
         self._speaker = endpoint.speaker(headers, caller, speaker_kind_of(trust))
         # Only pages of other origins need these headers.
         self._cors = endpoint.cors(headers) if trust is OriginTrust.ALLOWED else _NO_CORS

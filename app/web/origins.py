@@ -1,6 +1,7 @@
 """The pages that may use this server: its own, and pages of allowed origins."""
 
 import re
+from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -41,7 +42,7 @@ def speaker_kind_of(trust: OriginTrust) -> SpeakerKind:
 class Origins:
     """The allow list of origins."""
 
-    def __init__(self, allowed: tuple[str, ...] = ()) -> None:
+    def __init__(self, allowed: Sequence[str] = ()) -> None:
         self._any = _ANY in allowed
         normal = [_normal(origin) for origin in allowed if origin != _ANY]
         self._allowed = frozenset(origin for origin in normal if origin is not None)

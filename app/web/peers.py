@@ -1,7 +1,7 @@
 """Identifies the client: the connection's peer, or the client that trusted proxies name."""
 
 from asyncio import BaseTransport
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from ipaddress import (
@@ -57,7 +57,7 @@ class Peers:
 
     def __init__(
         self,
-        trusted: tuple[str, ...] = (),
+        trusted: Sequence[str] = (),
         header: str = X_FORWARDED_FOR,
         *,
         shows_headers: bool = True,

@@ -207,7 +207,7 @@ class PublishRequests:
     ) -> list[Json]:
         """Publish one slice after the other. What follows a 503 is refused alike, untried."""
         clock = asyncio.get_running_loop().time
-        ends_at = clock() + self._endpoint.options.publish_timeout_s
+        ends_at = clock() + self._endpoint.options.publish_timeout / 1000
         size, fault = _MOST_UNANSWERED, None
         results = await self._publish_as(request, speaker, client_id, messages[:size])
         for start in range(size, len(messages), size):

@@ -31,9 +31,11 @@ class SocketReading(TimedConnection):
 
     def set_parser(self, parser: Any, data_received_cb: Any = None) -> None:
         endpoint = self._endpoint
-        options, headers = endpoint.options, cast("Any", self._current_request).headers
-        network = options.peers.caller(headers, self.transport).network
-        self.frames = ClientFrames(parser, options.max_request_size, endpoint.intake, network)
+        headers = cast("Any", self._current_request).headers
+        network = endpoint.peers.caller(headers, self.transport).network
+        self.frames = ClientFrames(
+            parser, endpoint.options.max_request_size, endpoint.intake, network
+        )
         tail, self._message_tail = self._message_tail, b""
         super().set_parser(cast("Any", self.frames), data_received_cb)
         if tail:

@@ -49,7 +49,6 @@ class WebSocketFrontEnd:
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Handle an upgrade request, and then its socket until it closes."""
-        options = self._endpoint.options
         arrival: Arrival | None = getattr(request.protocol, "arrival", None)
         if arrival is not None and arrival.socket is not None:
             return await self._go_on(request, arrival.socket, is_relayed=bool(arrival.relayed))
@@ -74,7 +73,7 @@ class WebSocketFrontEnd:
         if not is_known:
             browser = self._welcome(request, speaker)
             speaker = speaker.with_browsers((browser,))
-            response.headers["Set-Cookie"] = options.cookie.header(browser)
+            response.headers["Set-Cookie"] = self._endpoint.cookie.header(browser)
         socket = await self._open_socket(request, response, speaker)
         return await self._converse(request.protocol, response, socket)
 
@@ -87,7 +86,7 @@ class WebSocketFrontEnd:
             trust = endpoint.check_origin(request.headers)
         except RequestRefused as refused:
             return refusal(request, refused, endpoint)
-        caller = endpoint.options.peers.caller(request.headers, request.transport)
+        caller = endpoint.peers.caller(request.headers, request.transport)
         speaker = endpoint.speaker(request.headers, caller, speaker_kind_of(trust))
         speaker = speaker.with_browsers(former.browsers)
         response = SocketResponse(endpoint, is_open=True)
@@ -129,7 +128,7 @@ class WebSocketFrontEnd:
         self._open[response] = socket
         self._responses[request.protocol] = response
         self._expect_session(response, socket)
-        if self._watch is None and self._endpoint.options.ws_idle_timeout_s > 0:
+        if self._watch is None and self._endpoint.options.ws_idle_timeout > 0:
             self._watch = asyncio.get_running_loop().create_task(self._watch_idle())
         return socket
 
@@ -156,7 +155,8 @@ class WebSocketFrontEnd:
 
     def _expect_session(self, response: SocketResponse, socket: Socket) -> None:
         """Close a socket that does not name a session in time."""
-        limit_s, end = self._endpoint.options.ws_session_timeout_s, self._end_without_session
+        limit_s = self._endpoint.options.ws_session_timeout / 1000
+        end = self._end_without_session
         socket.expecting = asyncio.get_running_loop().call_later(
             limit_s, self._endpoint.endings.add, partial(end, response, socket)
         )
@@ -182,7 +182,7 @@ class WebSocketFrontEnd:
 
     async def _watch_idle(self) -> None:
         """Check all sockets periodically: cheaper than a timeout for each message."""
-        limit_s, clock = self._endpoint.options.ws_idle_timeout_s, self._endpoint.clock
+        limit_s, clock = self._endpoint.options.ws_idle_timeout / 1000, self._endpoint.clock
         while self._open:
             await asyncio.sleep(limit_s / 10)
             latest = clock() - limit_s

@@ -6,18 +6,18 @@ from itertools import pairwise
 
 from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.bayeux.wire.unfit import malformed
-from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, WebOptions, error_body
-from holdfast.web.origins import Origins
+from holdfast.settings import Settings
+from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, error_body
 from tests.web.requests import (
     HANDSHAKE,
     post_messages,
 )
 from tests.web.rig import FrontEnd, Response, Transcript, less, play
 
-ORIGINS = Origins(("https://friend.example", "http://other.example:8000"))
-WEB_OPTIONS = WebOptions(
-    transports=frozenset({"websocket", "long-polling", "callback-polling"}),
-    origins=ORIGINS,
+FRIENDS = ["https://friend.example", "http://other.example:8000"]
+OPTIONS = Settings(
+    transports=["websocket", "long-polling", "callback-polling"],
+    allow_origin=FRIENDS,
     max_request_size=20_000,
 )
 # Headers that differ from one second to the next.
@@ -38,7 +38,7 @@ _MALFORMED = Response(
 async def compare(*chunks: bytes) -> Transcript:
     """The answer to these chunks, which must be the same from all front ends."""
     fast, ordinary, plain = [
-        less(await play(chunks, front_end=front_end, web_options=WEB_OPTIONS), *VOLATILE)
+        less(await play(chunks, front_end=front_end, options=OPTIONS), *VOLATILE)
         for front_end in FrontEnd
     ]
     assert fast.lines() == ordinary.lines()

@@ -23,13 +23,16 @@ from holdfast.web.admin.alerts import Alerts
 from holdfast.web.application import make_application
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.connection_parts import ConnectionParts
-from holdfast.web.endpoint import Endpoint, WebOptions
+from holdfast.web.cookies import BrowserCookie
+from holdfast.web.endpoint import Endpoint
 from holdfast.web.fast_lane import FastLane
 from holdfast.web.heads import Heads
 from holdfast.web.hosts import Hosts
 from holdfast.web.intake import Intake, UnreadRequests
 from holdfast.web.listener import Listener
 from holdfast.web.metrics import Metrics
+from holdfast.web.origins import Origins
+from holdfast.web.peers import Peers
 from holdfast.web.request_scheduler import RequestScheduler
 from holdfast.web.static_files import read_files
 from holdfast.web.websocket import WebSocketFrontEnd
@@ -280,7 +283,6 @@ class Rig:
         *,
         front_end: FrontEnd = FrontEnd.FAST_LANE,
         options: Settings | None = None,
-        web_options: WebOptions | None = None,
         is_turn_over: Callable[[], bool] = lambda: False,
         requests: "Callable[[Rig], RequestSink] | None" = None,
     ) -> None:
@@ -289,12 +291,8 @@ class Rig:
         self.keeper = FakeKeeper()
         self._now = 0.0
         self.turn = FakeTurn(is_turn_over, lambda: self.coalescer.send())
-        web_options = replace(
-            web_options or WebOptions(),
-            fast_lane=front_end is FrontEnd.FAST_LANE,
-            hosts=Hosts(["holdfast.test", "h"]),
-        )
-        options = options or Settings(max_request_size=web_options.max_request_size)
+        is_fast = front_end is FrontEnd.FAST_LANE
+        options = (options or Settings()).model_copy(update={"fast_lane": is_fast})
         self.unread = UnreadRequests()
         self.bayeux = assemble(
             options,
@@ -324,7 +322,11 @@ class Rig:
             self.bayeux,
             self.bayeux.state.notices,
             self.bayeux.state.budgets,
-            web_options,
+            options,
+            BrowserCookie(options),
+            Origins(options.allow_origin),
+            Hosts(["holdfast.test", "h"]),
+            Peers(),
             self._clock,
             self.coalescer,
             self.turn,
@@ -427,11 +429,10 @@ async def play(
     *,
     front_end: FrontEnd,
     options: Settings | None = None,
-    web_options: WebOptions | None = None,
 ) -> Transcript:
     """The answers to a client that sends these chunks, finally also to its held connects."""
     with without_faults():
-        async with Rig(front_end=front_end, options=options, web_options=web_options) as rig:
+        async with Rig(front_end=front_end, options=options) as rig:
             client = rig.connect()
             await client.send(*chunks)
             for _ in range(3):

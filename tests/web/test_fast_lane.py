@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from holdfast.settings import Settings
 from holdfast.web import listener
 from holdfast.web.client_frames import ClientFrames
-from holdfast.web.endpoint import WebOptions
 from holdfast.web.fast_lane import FastLane
 from tests.abuse.attacker import frame
 from tests.web.requests import (
@@ -31,13 +31,14 @@ HOLD = post_messages(CONNECT)
 SAY = post_messages(PUBLISH)
 # Deadlines that pass while a test waits.
 SOON_S = 0.15
+SOON = 150
 LONG_WAIT_S = 20.0
 
 
 @pytest.fixture
 async def rig() -> AsyncIterator[Rig]:
-    options = WebOptions(request_timeout_s=SOON_S, write_timeout_s=SOON_S)
-    async with Rig(web_options=options) as rig:
+    options = Settings(request_timeout=SOON, write_timeout=SOON)
+    async with Rig(options=options) as rig:
         yield rig
 
 
@@ -274,8 +275,8 @@ async def test_an_idle_connection_is_closed_after_a_while(front_end: FrontEnd) -
 async def test_a_connection_that_sends_nothing_is_closed_after_the_time_of_a_request(
     front_end: FrontEnd,
 ) -> None:
-    options = WebOptions(request_timeout_s=SOON_S)
-    async with Rig(front_end=front_end, web_options=options) as rig:
+    options = Settings(request_timeout=SOON)
+    async with Rig(front_end=front_end, options=options) as rig:
         silent, spoken = rig.connect(), rig.connect()
         await spoken.send(HELLO)
         await until_closed(silent)
@@ -316,7 +317,7 @@ async def test_a_connection_with_a_held_connect_is_not_idle(front_end: FrontEnd)
 
 @pytest.mark.usefixtures("short_keepalive")
 async def test_a_request_under_way_has_its_own_deadline_not_that_of_idle_connections() -> None:
-    async with Rig(web_options=WebOptions(request_timeout_s=1.0)) as rig:
+    async with Rig(options=Settings(request_timeout=1000)) as rig:
         client = rig.connect()
         await client.send(HELLO, SAY[:30])
         await asyncio.sleep(3 * SOON_S)

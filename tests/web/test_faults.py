@@ -8,7 +8,7 @@ import pytest
 from holdfast.bayeux import exchanges
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange
-from holdfast.web.endpoint import WebOptions
+from holdfast.settings import Settings
 from tests.abuse.attacker import frame
 from tests.web.requests import CONNECT, COOKIE, HANDSHAKE, PUBLISH, encode, post_messages
 from tests.web.rig import LONG_S, FrontEnd, Rig
@@ -25,7 +25,7 @@ SAY_BY_SCRIPT = (
     b"GET " + QUERY + b" HTTP/1.1\r\nHost: h\r\nReferer: http://h/\r\nCookie: " + COOKIE.encode()
 ) + b"\r\n\r\n"
 # With callback-polling, too.
-OPTIONS = WebOptions(transports=frozenset({"long-polling", "callback-polling"}))
+OPTIONS = Settings(transports=["long-polling", "callback-polling"])
 UPGRADE = (
     b"GET /cometd HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
@@ -50,7 +50,7 @@ def fail(rig: Rig, when: str) -> None:
 async def test_a_request_that_fails_is_refused(
     front_end: FrontEnd, request_: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with Rig(front_end=front_end, web_options=OPTIONS) as rig:
+    async with Rig(front_end=front_end, options=OPTIONS) as rig:
         client = rig.connect()
         await client.send(HELLO)
         fail(rig, "before")

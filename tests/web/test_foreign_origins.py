@@ -4,8 +4,7 @@ import logging
 
 import pytest
 
-from holdfast.web.endpoint import WebOptions
-from holdfast.web.origins import Origins
+from holdfast.settings import Settings
 from tests.web.requests import HANDSHAKE, encode, post
 from tests.web.rig import FrontEnd, Rig
 
@@ -13,9 +12,9 @@ EVIL = "https://evil.test"
 LINE = "a request from the origin {} was refused: allow_origin does not have it"
 JSON = "Content-Type: application/json;charset=UTF-8"
 HELLO = encode(HANDSHAKE)
-OPTIONS = WebOptions(
-    transports=frozenset({"websocket", "long-polling", "callback-polling"}),
-    origins=Origins(("https://friend.example",)),
+OPTIONS = Settings(
+    transports=["websocket", "long-polling", "callback-polling"],
+    allow_origin=["https://friend.example"],
 )
 
 
@@ -45,7 +44,7 @@ async def test_a_refused_request_of_a_foreign_page_is_logged_with_its_origin(
     name: str, front_end: FrontEnd, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with Rig(front_end=front_end, web_options=OPTIONS) as rig:
+    async with Rig(front_end=front_end, options=OPTIONS) as rig:
         await rig.connect().send(REQUESTS[name])
     assert caplog.messages == [LINE.format(EVIL)]
 
@@ -62,7 +61,7 @@ async def test_the_log_shows_a_hidden_origin_as_null_and_the_beginning_of_a_long
     header: str, shown: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with Rig(web_options=OPTIONS) as rig:
+    async with Rig(options=OPTIONS) as rig:
         await rig.connect().send(post(HELLO, [JSON, header]))
     assert caplog.messages == [LINE.format(shown)]
 
@@ -71,7 +70,7 @@ async def test_many_requests_of_one_foreign_page_make_two_log_lines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with Rig(web_options=OPTIONS) as rig:
+    async with Rig(options=OPTIONS) as rig:
         await rig.connect().send(*[REQUESTS["a post"]] * 50)
         rig.bayeux.state.notices.end_window()
     assert caplog.messages == [LINE.format(EVIL), f"{LINE.format(EVIL)}, 49 more"]
@@ -82,6 +81,6 @@ async def test_requests_of_allowed_pages_are_not_logged(
     origin: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with Rig(web_options=OPTIONS) as rig:
+    async with Rig(options=OPTIONS) as rig:
         await rig.connect().send(post(HELLO, [JSON, f"Origin: {origin}"]))
     assert caplog.messages == []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.web.endpoint import WebOptions
+from holdfast.settings import Settings
 from tests.effort import TIMES
 from tests.web.front_end_cases import CASES, JSON, PAGE, SAY
 from tests.web.front_ends import (
@@ -230,8 +230,8 @@ def test_both_front_ends_answer_alike_whatever_method_and_target_are(
 
 
 async def test_long_polling_that_is_disabled_is_refused_by_both_front_ends() -> None:
-    options = WebOptions(transports=frozenset({"websocket"}))
+    options = Settings(transports=["websocket"])
     for front_end in FrontEnd:
-        heard = await play([HELLO, HELLO], front_end=front_end, web_options=options)
+        heard = await play([HELLO, HELLO], front_end=front_end, options=options)
         assert statuses(heard) == [400, 400]
         assert b"400::transport_unknown" in heard.responses[0].body

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.effort import TIMES
 from tests.web.front_ends import (
     HELLO,
+    OPTIONS,
     VOLATILE,
-    WEB_OPTIONS,
 )
 from tests.web.requests import (
     CONNECT,
@@ -124,7 +124,7 @@ class Scene:
 
 async def heard_at(front_end: FrontEnd, events: list[Event]) -> list[str]:
     with without_faults():
-        async with Rig(front_end=front_end, web_options=WEB_OPTIONS) as rig:
+        async with Rig(front_end=front_end, options=OPTIONS) as rig:
             scene = Scene(rig)
             await scene.begin()
             for event, (who, what) in events:

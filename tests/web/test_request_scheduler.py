@@ -14,8 +14,9 @@ from holdfast.bayeux.exchanges import RemainingMessages, receive
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.unfit import Salvage
+from holdfast.settings import Settings
 from holdfast.web import request_scheduler
-from holdfast.web.endpoint import WebOptions
+from holdfast.web.cookies import BrowserCookie
 from holdfast.web.fast_lane import FastLane
 from holdfast.web.intake import SMALL, Intake
 from holdfast.web.request_kinds import RequestKind, kind_of
@@ -901,10 +902,11 @@ async def test_a_session_does_not_expire_while_its_request_waits_unread(
         assert len(rig.bayeux.state.sessions) == 0
 
 
-async def test_a_session_does_not_expire_unread_although_the_console_has_its_own_options() -> None:
+async def test_a_session_does_not_expire_unread_although_the_console_has_its_own_cookie() -> None:
     async with Rig(front_end=FrontEnd.FAST_LANE, is_turn_over=lambda: True) as rig:
-        console = replace(rig.endpoint, options=WebOptions(paths=("/admin",)))
-        assert console.options is not rig.endpoint.options
+        cookie = BrowserCookie(Settings(browser_cookie_path="/admin"))
+        console = replace(rig.endpoint, cookie=cookie)
+        assert console.cookie is not rig.endpoint.cookie
         client = rig.connect()
         await client.send(HELLO)
         client.send_now(post_messages(LARGE))

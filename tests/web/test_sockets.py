@@ -7,8 +7,8 @@ import re
 import pytest
 
 from holdfast.bayeux.exchanges import RemainingMessages
+from holdfast.settings import Settings
 from holdfast.web.client_frames import ClientFrames
-from holdfast.web.endpoint import WebOptions
 from holdfast.web.intake import SMALL
 from holdfast.web.socket_response import SocketResponse
 from tests.abuse.attacker import PING, frame
@@ -102,8 +102,8 @@ async def test_nothing_is_handled_until_the_client_reads(front_end: FrontEnd) ->
 async def test_nothing_is_handled_after_the_server_has_closed_the_socket(
     front_end: FrontEnd,
 ) -> None:
-    options = WebOptions(ws_idle_timeout_s=0.2)
-    async with Rig(front_end=front_end, web_options=options) as rig:
+    options = Settings(ws_idle_timeout=200)
+    async with Rig(front_end=front_end, options=options) as rig:
         client = await welcomed(rig)
         rig.pass_time(1.0)
         await asyncio.sleep(0.1)
@@ -137,8 +137,8 @@ async def test_a_session_does_not_expire_while_its_messages_wait(part: int) -> N
 async def test_a_socket_without_a_living_session_is_closed_whatever_it_sends(
     chatter: bytes, front_end: FrontEnd
 ) -> None:
-    options = WebOptions(ws_idle_timeout_s=0.2)
-    async with Rig(front_end=front_end, web_options=options) as rig:
+    options = Settings(ws_idle_timeout=200)
+    async with Rig(front_end=front_end, options=options) as rig:
         client = await welcomed(rig)
         rig.pass_time(LONG_S)
         assert len(rig.bayeux.state.sessions) == 0
@@ -167,8 +167,8 @@ async def test_a_socket_is_not_idle_while_a_message_of_its_session_is_being_hand
 
 
 async def test_a_handshake_that_waits_is_waited_for() -> None:
-    options = WebOptions(ws_session_timeout_s=0.05)
-    async with Rig(is_turn_over=lambda: True, web_options=options) as rig:
+    options = Settings(ws_session_timeout=50)
+    async with Rig(is_turn_over=lambda: True, options=options) as rig:
         client = rig.connect()
         await client.send(UPGRADE)
         large = {**HANDSHAKE, "id": "n1", "ext": {"x": "x" * SMALL}}
@@ -196,8 +196,8 @@ UNFINISHED = {
 async def test_a_frame_that_is_not_finished_in_time_closes_the_socket(
     begun: str, first: bytes, front_end: FrontEnd
 ) -> None:
-    options = WebOptions(request_timeout_s=0.05)
-    async with Rig(front_end=front_end, web_options=options) as rig:
+    options = Settings(request_timeout=50)
+    async with Rig(front_end=front_end, options=options) as rig:
         client = rig.connect()
         await client.send(UPGRADE)
         await client.send(first + UNFINISHED[begun])
@@ -208,8 +208,8 @@ async def test_a_frame_that_is_not_finished_in_time_closes_the_socket(
 
 
 async def test_frames_that_are_finished_in_time_are_heard_however_long_they_keep_coming() -> None:
-    options = WebOptions(request_timeout_s=0.2)
-    async with Rig(web_options=options) as rig:
+    options = Settings(request_timeout=200)
+    async with Rig(options=options) as rig:
         client = await welcomed(rig)
         ends = asyncio.get_running_loop().time() + 0.6
         number, begun = 0, b""
@@ -228,7 +228,7 @@ def parts_of_connections() -> list[object]:
     return [each for each in gc.get_objects() if type(each) in (ClientFrames, SocketResponse)]
 
 
-@pytest.mark.parametrize("size", [0, 100_000, WebOptions().max_request_size])
+@pytest.mark.parametrize("size", [0, 100_000, Settings().max_request_size])
 async def test_the_session_of_a_lost_socket_keeps_nothing_of_its_connection(size: int) -> None:
     async with Rig() as rig:
         # What other tests have left behind is not freed meanwhile.

@@ -109,7 +109,7 @@ def make_admin(
     for clients that send a token with each request.
     """
     notices = Notices() if feed is None else feed.notices
-    peers = Peers() if feed is None else feed.options.peers
+    peers = Peers() if feed is None else feed.peers
     opened = open_requests or OpenRequests(tokens)
     # Others count what comes to them.
     shards = 1 if feed is None else feed.bayeux.state.shards

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from holdfast.compose.options import browser_cookie
 from holdfast.settings import Settings
 from holdfast.web.cookies import BrowserCookie, is_cookieless
 
-COOKIE = BrowserCookie()
+COOKIE = BrowserCookie(Settings())
 IDENTITY = "0123456789abcdef0123456789abcdef"
 
 
@@ -58,7 +57,7 @@ def test_several_identities_are_found_in_order_up_to_a_limit() -> None:
 @pytest.mark.parametrize("space", ["\x85", "\xa0", "\u2000", "\u3000", "\x1c", "\v", "\n"])
 def test_odd_white_space_is_part_of_a_cookie_name(space: str) -> None:
     """Any page of the domain may set a cookie of such a name, but no `__Host-` cookie."""
-    cookie = BrowserCookie(name="__Host-B", secure=True)
+    cookie = BrowserCookie(Settings(browser_cookie_name="__Host-B", browser_cookie_secure=True))
     for forged in (f"{space}__Host-B=x", f"__Host-B{space}=x"):
         assert cookie.find([forged, "__Host-B=y"]) == ("y",)
 
@@ -99,18 +98,19 @@ def test_the_cookie_is_by_default_hidden_from_scripts_and_valid_for_the_whole_si
 
 
 def test_every_attribute_of_the_cookie_is_written() -> None:
-    cookie = BrowserCookie(
-        name="__Host-B",
-        domain="example.org",
-        path="/cometd",
-        max_age=0,
-        secure=True,
-        http_only=False,
-        same_site="Lax",
-        partitioned=True,
+    settings = Settings(
+        browser_cookie_name="B",
+        browser_cookie_domain="example.org",
+        browser_cookie_path="/cometd",
+        browser_cookie_max_age=0,
+        browser_cookie_secure=True,
+        browser_cookie_http_only=False,
+        browser_cookie_same_site="Lax",
+        browser_cookie_partitioned=True,
     )
+    cookie = BrowserCookie(settings)
     assert cookie.header("x") == (
-        "__Host-B=x; Path=/cometd; Domain=example.org; Max-Age=0; Secure; SameSite=Lax; Partitioned"
+        "B=x; Path=/cometd; Domain=example.org; Max-Age=0; Secure; SameSite=Lax; Partitioned"
     )
 
 
@@ -128,8 +128,9 @@ def test_every_attribute_of_the_cookie_is_written() -> None:
 def test_the_cookie_over_tls_has_a_host_prefix_only_if_browsers_accept_it(
     settings: dict[str, Any], name: str
 ) -> None:
-    cookie = browser_cookie(Settings(tls_cert=Path("cert"), tls_key=Path("key"), **settings))
-    assert (cookie.name, cookie.secure) == (name, settings.get("browser_cookie_secure", True))
+    cookie = BrowserCookie(Settings(tls_cert=Path("cert"), tls_key=Path("key"), **settings))
+    is_secure = settings.get("browser_cookie_secure", True)
+    assert (cookie.name, "; Secure" in cookie.header("x")) == (name, is_secure)
 
 
 def test_an_identity_that_was_set_is_found_again() -> None:

@@ -8,16 +8,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from holdfast.settings import Settings
 from holdfast.web.doors.adoption import adopt
 from holdfast.web.doors.leaving import HandedOver, Leaving
-from holdfast.web.endpoint import WebOptions
 from holdfast.web.heads import Heads
 from tests.web.rig import Response, Rig, read_responses
 
 # Longer than anything here takes.
 LIMIT_S = 10.0
 # Sockets need no session.
-PATIENT = WebOptions(ws_session_timeout_s=3600.0)
+PATIENT = Settings(ws_session_timeout=3600000)
 
 
 class House:

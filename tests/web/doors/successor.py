@@ -21,7 +21,7 @@ def say(line: str) -> None:
 
 async def succeed(listening: socket.socket, link: socket.socket) -> None:
     """Adopt all connections, say what that cost, and serve until the end of the input."""
-    async with Rig(web_options=PATIENT) as rig:
+    async with Rig(options=PATIENT) as rig:
         house = House(rig, listening)
         await house.open()
         say("ready")

@@ -5,13 +5,13 @@ import os
 import socket
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
+from holdfast.settings import Settings
 from holdfast.web.addresses import Address
 from holdfast.web.doors.adoption import adopt
 from tests.abuse.attacker import PING, frame
@@ -384,9 +384,8 @@ async def test_a_socket_that_the_successor_refuses_is_closed_without_a_response(
     async with stage() as house:
         client = await opened(house)
         await house.leave()
-        transports = frozenset({"long-polling"})
         endpoint = house.new.rig.endpoint
-        object.__setattr__(endpoint, "options", replace(endpoint.options, transports=transports))
+        object.__setattr__(endpoint, "options", Settings(transports=["long-polling"]))
         await house.new_serves()
         await house.hand_over()
         assert await client.is_closed()

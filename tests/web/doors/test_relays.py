@@ -95,7 +95,7 @@ async def test_the_successor_knows_the_client_and_its_certificate(authority: Aut
         await client.ask(GET)
         handing = await relay(house)
         [lane] = house.new.listener.lanes()
-        peers = house.new.rig.endpoint.options.peers
+        peers = house.new.rig.endpoint.peers
         caller = peers.caller({}, lane.transport)  # type: ignore[arg-type]
         assert (caller.address, caller.is_secure) == ("127.0.0.1", True)
         subject = (("commonName", "ada"), ("organizationalUnitName", "staff"))

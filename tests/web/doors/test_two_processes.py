@@ -85,7 +85,7 @@ async def successor(
 @pytest.mark.parametrize("kind", ["requests", "sockets"])
 async def test_more_than_a_thousand_connections_go_on_in_another_process(kind: str) -> None:
     requests = {"requests": [GET, HELLO], "sockets": [UPGRADE]}[kind]
-    async with stage(web_options=PATIENT) as house:
+    async with stage(options=PATIENT) as house:
         clients = await many(house, *requests)
         ours, theirs = door()
         async with successor(house, theirs) as process:
@@ -112,7 +112,7 @@ async def test_more_than_a_thousand_connections_go_on_in_another_process(kind: s
 
 
 async def test_nothing_hangs_if_the_successor_dies_in_between() -> None:
-    async with stage(web_options=PATIENT) as house:
+    async with stage(options=PATIENT) as house:
         clients = await many(house, GET)
         ours, theirs = door()
         async with successor(house, theirs) as process:
