@@ -61,7 +61,7 @@ def asks(program: Program, name: str, route: str, show: Show, *, question: str =
         asked = dict(given)
         place = _place(path, asked)
         sent = {"body": asked} if method == "PUT" else {"params": asked}
-        show(server, server.talk(lambda remote: remote.ask(method, place, **sent)), given)
+        show(server, server.ask(method, place, **sent), given)
 
     return _added(program, name, run)
 

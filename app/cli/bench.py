@@ -104,7 +104,7 @@ class Load:
             with progress() as bar:
                 await self._connect(stack, clients, bar)
                 publisher = await stack.enter_async_context(self._client())
-                server_cpu = await metric(self._login.url, _CPU)
+                server_cpu = await asyncio.to_thread(metric, self._login.url, _CPU)
                 cpu, began = time.process_time(), time.monotonic()
                 await self._publish(publisher, rate, seconds, bar)
                 published_s = time.monotonic() - began
@@ -112,7 +112,7 @@ class Load:
                 received_s = time.monotonic() - began
             self._note_results(published_s, received_s)
             self.results["bench_cpu_s"] = round(time.process_time() - cpu, 2)
-            after = await metric(self._login.url, _CPU)
+            after = await asyncio.to_thread(metric, self._login.url, _CPU)
             if server_cpu is not None and after is not None:
                 self.results["server_cpu_s"] = round(after - server_cpu, 2)
 

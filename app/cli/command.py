@@ -8,9 +8,8 @@ import typer
 from holdfast.bayeux.commands.grammar import understand
 from holdfast.bayeux.wire.command_refused import CommandRefused
 from holdfast.cli.options import ToServer
-from holdfast.cli.output import Json, print_json, visible
+from holdfast.cli.output import print_json, visible
 from holdfast.cli.program import Program
-from holdfast.cli.remote import Remote
 
 program = Program()
 
@@ -37,13 +36,10 @@ def command(
         changes = understand(text, value).changes
     except CommandRefused as refused:
         raise typer.BadParameter(refused.message) from None
-
-    async def conversation(remote: Remote) -> Json:
-        if changes or value is not None:
-            return await remote.ask("POST", "/commands", {"command": text, "value": value})
-        return await remote.get("/commands", {"command": text})
-
-    result = server.talk(conversation)
+    if changes or value is not None:
+        result = server.ask("POST", "/commands", {"command": text, "value": value})
+    else:
+        result = server.get("/commands", {"command": text})
     if server.as_json:
         print_json(result)
         return

@@ -1,11 +1,11 @@
 """`holdfast dead`: lists, shows, replays, purges, exports and imports dead letters."""
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Literal
+from typing import IO, Annotated, Literal
 
 import typer
 
@@ -28,14 +28,11 @@ from holdfast.cli.output import (
     progress,
 )
 from holdfast.cli.program import WithWait, group_of_commands
-from holdfast.cli.remote import Remote
+from holdfast.cli.remote import Server
 from holdfast.cli.replay import replay, replays
 from holdfast.cli.sweep import sweep
 from holdfast.delivery.basics.error_codes import said_of
 from holdfast.units import counted
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 program = group_of_commands()
 program.command("replay", cls=WithWait)(replay)
@@ -80,15 +77,11 @@ def remark(
     given = {"assignee": assignee, "note": note}
     changed = {name: text for name, text in given.items() if text is not None}
 
-    async def conversation(remote: Remote) -> Json:
-        groups = (await remote.get(_BY_CAUSE, {"fingerprint": fingerprint}))["items"]
-        known = (groups[0]["remark"] if groups else None) or {"assignee": "", "note": ""}
-        if not changed and groups:
-            return dict(known)
-        wanted = {name: known[name] for name in given} | changed
-        return dict(await remote.ask("PUT", f"{_BY_CAUSE}/{fingerprint}/remark", wanted))
-
-    remark = server.talk(conversation)
+    groups = server.get(_BY_CAUSE, {"fingerprint": fingerprint})["items"]
+    remark = (groups[0]["remark"] if groups else None) or {"assignee": "", "note": ""}
+    if changed or not groups:
+        wanted = {name: remark[name] for name in given} | changed
+        remark = server.ask("PUT", f"{_BY_CAUSE}/{fingerprint}/remark", wanted)
     text = f"{remark['assignee'] or 'nobody'}: {remark['note'] or 'no note'}"
     answer(remark, text, as_json=server.as_json)
 
@@ -192,7 +185,7 @@ def export(
     try:
         # The file gets its name only when it is complete.
         with part.open("wb") if part else nullcontext(sys.stdout.buffer) as file:
-            count = server.talk(lambda remote: _export(remote, conditions, file))
+            count = _export(server, conditions, file)
             file.flush()
         if part and output:
             part.replace(output)
@@ -208,11 +201,11 @@ def export(
             part.unlink(missing_ok=True)
 
 
-async def _export(remote: Remote, conditions: Conditions, file: IO[bytes]) -> int:
+def _export(server: Server, conditions: Conditions, file: IO[bytes]) -> int:
     count = 0
     with progress() as bar:
         task = bar.add_task("Exporting", total=None)
-        async for line in remote.lines("/dead-letters/export", conditions):
+        for line in server.lines("/dead-letters/export", conditions):
             file.write(line + b"\n")
             count += 1
             bar.update(task, completed=count)
@@ -232,11 +225,10 @@ def import_letters(
     The export may be another server's. Existing letters are left as they are.
     """
 
-    async def conversation(remote: Remote) -> Json:
-        with progress() as bar:
-            return dict(await remote.ask("POST", "/dead-letters/import", _lines(file, bar)))
-
-    done = server.talk(conversation)
+    with progress() as bar:
+        task = bar.add_task("Importing", total=None)
+        lines = _counted(file, lambda: bar.advance(task))
+        done = server.ask("POST", "/dead-letters/import", lines)
     counts = "{imported} imported, {repeated} already existed, {refused} refused"
     answer(done, counts.format_map(done), as_json=server.as_json)
     for refusal in [] if server.as_json else done["refusals"]:
@@ -245,8 +237,7 @@ def import_letters(
         raise typer.Exit(Exit.FAILED)
 
 
-async def _lines(file: IO[bytes], bar: "Progress") -> AsyncIterator[bytes]:
-    task = bar.add_task("Importing", total=None)
+def _counted(file: IO[bytes], count: Callable[[], None]) -> Iterator[bytes]:
     for line in file:
         yield line
-        bar.advance(task)
+        count()

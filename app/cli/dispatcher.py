@@ -10,7 +10,7 @@ from holdfast.cli.holds import Reason, Until, hold_text
 from holdfast.cli.options import Key, ToServer, place_of
 from holdfast.cli.output import FOR, Json, print_facts, print_json, print_table, since, when
 from holdfast.cli.program import group_of_commands
-from holdfast.cli.remote import Remote, Server
+from holdfast.cli.remote import Server
 from holdfast.units import counted
 
 program = group_of_commands()
@@ -59,12 +59,8 @@ def show(
     if key is not None:
         _report(server, server.get(f"/sessions/{place_of(key)}"))
         return
-
-    async def conversation(remote: Remote) -> tuple[list[Json], list[Json]]:
-        channels = (await remote.get("/held-channels"))["items"]
-        return [item async for item in remote.items("/sessions", {"held": True})], channels
-
-    sessions, channels = server.talk(conversation)
+    channels = server.get("/held-channels")["items"]
+    sessions = [*server.items("/sessions", {"held": True})]
     if server.as_json:
         print_json({"sessions": sessions, "channels": channels})
     else:

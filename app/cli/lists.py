@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.output import Column, Columns, Json, brief, note, print_items, print_json
-from holdfast.cli.remote import Params, Remote, Server
+from holdfast.cli.remote import Params, Server
 
 _IN_A_TABLE = 100
 
@@ -123,20 +123,14 @@ def print_list(
     most = _IN_A_TABLE if shown.limit is None and not server.as_json else shown.limit
     wanted = _MOST_SORTED if is_sorted else most
     items: list[Json] = []
-
-    async def conversation(remote: Remote) -> bool:
-        count = 0
-        async for item in remote.items(path, params, None if wanted is None else wanted + 1):
-            if count == wanted:
-                return True
-            count += 1
-            if server.as_json and not is_sorted:
-                print_json(item, is_line=True)
-            else:
-                items.append(item)
-        return False
-
-    goes_on = server.talk(conversation)
+    goes_on = False
+    for count, item in enumerate(server.items(path, params, wanted and wanted + 1)):
+        if goes_on := count == wanted:
+            break
+        if server.as_json and not is_sorted:
+            print_json(item, is_line=True)
+        else:
+            items.append(item)
     if goes_on and is_sorted:
         note(f"Only the first {_MOST_SORTED} items were sorted: add conditions to select fewer")
     first = shown.sorted(items)[:most]

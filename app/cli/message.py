@@ -22,7 +22,6 @@ from holdfast.cli.output import (
     print_json,
 )
 from holdfast.cli.program import Program
-from holdfast.cli.remote import Remote
 from holdfast.cli.spark import failing
 from holdfast.cli.step_order import in_order
 from holdfast.journal.schema import STEPS
@@ -75,17 +74,12 @@ def message(
         raise typer.BadParameter(
             f"{id!r} is not the id of a message: write NAME-NUMBER, where the number has 19 digits"
         )
-
-    async def conversation(remote: Remote) -> Json:
-        path = f"/messages/{id}"
-        found = part = await remote.get(path)
-        while part["cursor"] is not None:
-            part = await remote.get(path, {"cursor": part["cursor"]})
-            found["steps"] += part["steps"]
-        del found["cursor"]
-        return found
-
-    found = server.talk(conversation)
+    path = f"/messages/{id}"
+    found = part = server.get(path)
+    while part["cursor"] is not None:
+        part = server.get(path, {"cursor": part["cursor"]})
+        found["steps"] += part["steps"]
+    del found["cursor"]
     if lake is not None:
         _add_steps(found, id, lake)
     found["steps"] = in_order(found["steps"])

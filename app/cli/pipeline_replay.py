@@ -13,7 +13,7 @@ from holdfast.cli.letter_options import Everything
 from holdfast.cli.model_options import options_of
 from holdfast.cli.options import Conditions, DryRun, ToServer, Yes, confirm
 from holdfast.cli.output import Json, complain, note, print_rows, spinner
-from holdfast.cli.remote import Remote
+from holdfast.cli.remote import Server
 from holdfast.cli.replay import HowToReplay, report, watch_job
 from holdfast.cli.spark import ChosenAnswerer, Parquet
 from holdfast.store.letters.filter import LetterFilter
@@ -68,18 +68,18 @@ def replay(
         note(counted(count, "dead letter"))
         return
     confirm(f"Have the server replay {counted(count, 'dead letter')}?", yes=yes)
-    job = server.talk(lambda remote: _carry_out(remote, letters, options))
+    job = _carry_out(server, letters, options)
     report(job, as_json=server.as_json, is_awaited=True)
 
 
-async def _carry_out(remote: Remote, letters: Sequence[list[str]], options: Json) -> Json:
+def _carry_out(server: Server, letters: Sequence[list[str]], options: Json) -> Json:
     """Replay part after part; ends if the server stops one."""
     jobs = []
     for part in letters:
         wanted = {"filter": {"ids": part}, "options": options, "dry_run": False}
-        begun = await remote.ask("POST", "/replays", wanted)
+        begun = server.ask("POST", "/replays", wanted)
         note(f"Replay {begun['id']} has started; Ctrl-C cancels it")
-        job = await watch_job(remote, str(begun["id"]))
+        job = watch_job(server, str(begun["id"]))
         # The server does not count letters purged meanwhile.
         gone = len(part) - job["total"]
         jobs.append(_with_gone(job, gone) if gone else job)

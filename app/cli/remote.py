@@ -1,22 +1,30 @@
 """The client of a running server's administration."""
 
-import asyncio
 import getpass
 import os
 import re
+import socket
+import ssl
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from http.client import (
+    HTTPConnection,
+    HTTPException,
+    HTTPResponse,
+    HTTPSConnection,
+    IncompleteRead,
+    RemoteDisconnected,
+)
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Self, TypeVar
-from urllib.parse import urlsplit
+from typing import NoReturn
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 import orjson
 import typer
 
-from holdfast.cli.certificates import certificates_read_late
 from holdfast.cli.failures import EXITS, Exit, RemoteFailed, advice
 from holdfast.cli.output import Json, complain
 from holdfast.cli.unreachable import unreachable
@@ -24,28 +32,29 @@ from holdfast.delivery.basics.json_text import to_json
 from holdfast.web.admin.paths import API, LINES
 from holdfast.web.admin.tokens import OPERATOR_FILE, OPERATOR_NAME
 
-if TYPE_CHECKING:
-    from aiohttp import ClientResponse
-
 DEFAULT_URL = "http://127.0.0.1:8080"
 _API = "/admin" + API
-_JSON = {"Content-Type": "application/json"}
-_LINES = {"Content-Type": LINES}
 # Items per request.
 _PART = 500
 _ENDLESS = sys.maxsize
+_CONNECT_TIMEOUT_S = 5.0
+# Administrative commands may wait for a minute.
+_READ_TIMEOUT_S = 75.0
+_CHUNK = 64 * 1024
 
-Outcome = TypeVar("Outcome")
 Params = Mapping[str, str | int | bool | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The server that a command uses, and whether to print its answers as JSON."""
+    """The administration of the server that a command uses; a failure ends the program."""
 
     url: str = DEFAULT_URL
     token_file: Path | None = None
+    # Whether the command prints answers as JSON.
     as_json: bool = False
+    # Shards that have not answered, of which the command has spoken.
+    named: set[str] = field(default_factory=set, compare=False)
 
     def token(self) -> str:
         path = self.token_file or data_directory() / OPERATOR_FILE
@@ -62,22 +71,106 @@ class Server:
             raise RemoteFailed(Exit.USAGE, f"{path}: the file has no token")
         return token
 
-    def talk(self, conversation: Callable[["Remote"], Awaitable[Outcome]]) -> Outcome:
-        """Run a conversation; a failure ends the program."""
-
-        async def talk() -> Outcome:
-            async with Remote(self) as remote:
-                return await conversation(remote)
-
-        try:
-            return asyncio.run(talk())
-        except RemoteFailed as error:
-            complain(str(error))
-            raise typer.Exit(error.exit) from None
-
     def get(self, path: str, params: Params | None = None) -> Json:
         """GET a path."""
-        return self.talk(lambda remote: remote.get(path, params))
+        return self.ask("GET", path, params=params)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Json | Iterable[bytes] | None = None,
+        *,
+        params: Params | None = None,
+    ) -> Json:
+        """Send a request, with a body of JSON or of lines; return its answer."""
+        with self._answer(method, path, body, params) as response:
+            answer: Json = orjson.loads(response.read() or b"{}")
+        self._name_shards(answer)
+        return answer
+
+    def items(self, path: str, params: Params, limit: int | None = None) -> Iterator[Json]:
+        """Return the first items of a list, or all of them, page by page."""
+        cursor: str | None = None
+        left = _ENDLESS if limit is None else limit
+        while left > 0:
+            page = self.get(path, {**params, "cursor": cursor, "limit": min(left, _PART)})
+            yield from page["items"]
+            left -= len(page["items"])
+            cursor = page["cursor"]
+            if cursor is None:
+                return
+
+    def lines(self, path: str, params: Params) -> Iterator[bytes]:
+        """Return the lines of a response, which ends the program if it is incomplete."""
+        with self._answer("GET", path, None, params) as response:
+            rest = b""
+            while part := response.read1(_CHUNK):
+                *whole, rest = (rest + part).split(b"\n")
+                yield from whole
+            if response.length:
+                raise IncompleteRead(rest, response.length)
+
+    def _name_shards(self, answer: Json) -> None:
+        """Say which shards are not in the answer, once each."""
+        for each in answer.get("unanswered", ()):
+            text = f"shard {each['shard']} is not in this: {each['reason']}"
+            if text not in self.named:
+                self.named.add(text)
+                complain(text)
+
+    @contextmanager
+    def _answer(
+        self, method: str, path: str, body: Json | Iterable[bytes] | None, params: Params | None
+    ) -> Iterator[HTTPResponse]:
+        """A successful response, open while it is read."""
+        try:
+            headers = {"Authorization": f"Bearer {self.token()}"}
+            if OPERATOR_NAME.fullmatch(name := _user()):
+                headers["X-Operator"] = name
+            if body is not None:
+                headers["Content-Type"] = "application/json" if isinstance(body, dict) else LINES
+            data = to_json(body) if isinstance(body, dict) else body
+            place = _API + path + _query(params or {})
+            with _sent(self.url, method, place, data, headers) as got:
+                self._check(got, place)
+                yield got
+        except IncompleteRead:
+            self._fail(Exit.FAILED, "the response is incomplete: try again")
+        except RemoteDisconnected:
+            # Clients of messages say it so, too.
+            error = ConnectionResetError("Server disconnected")
+            self._fail(Exit.UNREACHABLE, unreachable(self.url, error))
+        except (HTTPException, OSError) as error:
+            self._fail(Exit.UNREACHABLE, unreachable(self.url, error))
+        except RemoteFailed as error:
+            self._fail(error.exit, str(error))
+
+    def _check(self, response: HTTPResponse, path: str) -> None:
+        if response.status < 300:
+            return
+        try:
+            error = orjson.loads(response.read())["error"]
+            code, message = str(error["code"]), str(error["message"])
+        except (ValueError, KeyError, TypeError):
+            raise RemoteFailed(
+                Exit.FAILED,
+                f"{self.url}: this is not Holdfast's administration (status "
+                f"{response.status}). A server that other machines can reach serves it at the "
+                "address in its setting admin: use that as --url",
+            ) from None
+        text = advice(
+            response.status,
+            code,
+            message,
+            path=path,
+            retry_after=response.headers.get("Retry-After"),
+        )
+        raise RemoteFailed(EXITS.get(response.status, Exit.FAILED), text)
+
+    def _fail(self, exit: Exit, text: str) -> NoReturn:
+        complain(text)
+        raise typer.Exit(exit) from None
 
 
 def data_directory() -> Path:
@@ -98,173 +191,74 @@ def data_directory() -> Path:
     return Path(str(settings.get("data", "data")))
 
 
-class Remote:
-    """A server's administration; all methods raise `RemoteFailed`."""
-
-    def __init__(self, server: Server) -> None:
-        # Commands that talk to no server need not wait until it is loaded.
-        with certificates_read_late():
-            import aiohttp
-
-        self._server = server
-        # Shards that have not answered, of which this command has spoken.
-        self._named: set[str] = set()
-        token = server.token()
-        base, socket = address(server.url)
-        self._base = base + _API
-        connector = None if socket is None else aiohttp.UnixConnector(socket)
-        headers = {"Authorization": f"Bearer {token}"}
-        if OPERATOR_NAME.fullmatch(name := _user()):
-            headers["X-Operator"] = name
-        # Administrative commands may wait for a minute.
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=75.0)
-        self._http = aiohttp.ClientSession(connector=connector, headers=headers, timeout=timeout)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._http.close()
-
-    async def get(self, path: str, params: Params | None = None) -> Json:
-        """GET a path."""
-        return await self.ask("GET", path, params=params)
-
-    async def items(
-        self, path: str, params: Params, limit: int | None = None
-    ) -> AsyncIterator[Json]:
-        """Return the first items of a list, or all of them, page by page."""
-        cursor: str | None = None
-        left = _ENDLESS if limit is None else limit
-        while left > 0:
-            asked = {**params, "cursor": cursor, "limit": min(left, _PART)}
-            page = await self.get(path, asked)
-            for item in page["items"]:
-                yield item
-            left -= len(page["items"])
-            cursor = page["cursor"]
-            if cursor is None:
-                return
-
-    async def lines(self, path: str, params: Params) -> AsyncIterator[bytes]:
-        """Return the lines of a response; raises if it is incomplete."""
-        async with self._answer("GET", path, params=params) as response:
-            rest = b""
-            async for part in response.content.iter_any():
-                *whole, rest = (rest + part).split(b"\n")
-                for line in whole:
-                    yield line
-
-    async def ask(
-        self,
-        method: str,
-        path: str,
-        body: Json | AsyncIterator[bytes] | None = None,
-        *,
-        params: Params | None = None,
-    ) -> Json:
-        """Send a request, with a body of JSON or of lines; return its answer."""
-        async with self._answer(method, path, body, params=params) as response:
-            answer: Json = orjson.loads(await response.read() or b"{}")
-        self._name_shards(answer)
-        return answer
-
-    def _name_shards(self, answer: Json) -> None:
-        """Say which shards are not in the answer, once each."""
-        for each in answer.get("unanswered", ()):
-            text = f"shard {each['shard']} is not in this: {each['reason']}"
-            if text not in self._named:
-                self._named.add(text)
-                complain(text)
-
-    @asynccontextmanager
-    async def _answer(
-        self,
-        method: str,
-        path: str,
-        body: Json | AsyncIterator[bytes] | None = None,
-        *,
-        params: Params | None,
-    ) -> "AsyncIterator[ClientResponse]":
-        """A successful response, open while it is read."""
-        from aiohttp import ClientError
-
-        is_json = isinstance(body, dict)
-        headers = {} if body is None else _JSON if is_json else _LINES
-        try:
-            async with self._http.request(
-                method,
-                self._base + path,
-                params=_given(params or {}),
-                data=to_json(body) if is_json else body,
-                headers=headers,
-                allow_redirects=False,
-            ) as response:
-                await self._check(response)
-                yield response
-        except (ClientError, TimeoutError, OSError) as error:
-            self._unreachable(error)
-
-    async def _check(self, response: "ClientResponse") -> None:
-        if response.status < 300:
-            return
-        try:
-            error = orjson.loads(await response.read())["error"]
-            code, message = str(error["code"]), str(error["message"])
-        except (ValueError, KeyError, TypeError):
-            raise RemoteFailed(
-                Exit.FAILED,
-                f"{self._server.url}: this is not Holdfast's administration (status "
-                f"{response.status}). A server that other machines can reach serves it at the "
-                "address in its setting admin: use that as --url",
-            ) from None
-        text = advice(
-            response.status,
-            code,
-            message,
-            path=response.url.path,
-            retry_after=response.headers.get("Retry-After"),
-        )
-        raise RemoteFailed(EXITS.get(response.status, Exit.FAILED), text)
-
-    def _unreachable(self, error: Exception) -> NoReturn:
-        from aiohttp import ClientPayloadError
-
-        if isinstance(error, ClientPayloadError):
-            text = "the response is incomplete: try again"
-            raise RemoteFailed(Exit.FAILED, text) from None
-        raise RemoteFailed(Exit.UNREACHABLE, unreachable(self._server.url, error)) from None
+@contextmanager
+def _sent(
+    url: str, method: str, path: str, body: bytes | Iterable[bytes] | None, headers: dict[str, str]
+) -> Iterator[HTTPResponse]:
+    """Send a request; yield the response. Raises `RemoteFailed` if the URL is none."""
+    parts = address(url)
+    with closing(_connection(parts)) as connection:
+        connection.connect()
+        connection.sock.settimeout(_READ_TIMEOUT_S)
+        base = "" if parts.scheme == "unix" else parts.path.rstrip("/")
+        # A server that refuses what it reads may close before it has read everything.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.request(method, base + path, body, headers)
+        yield connection.getresponse()
 
 
-def address(url: str) -> tuple[str, str | None]:
-    """Return the base URL of requests, and the Unix socket if there is one.
+def _connection(parts: SplitResult) -> HTTPConnection:
+    if parts.scheme == "unix":
+        return _UnixConnection(parts.path, timeout=_CONNECT_TIMEOUT_S)
+    host = parts.hostname or ""
+    if parts.scheme == "https":
+        return HTTPSConnection(host, parts.port, timeout=_CONNECT_TIMEOUT_S, context=_tls())
+    return HTTPConnection(host, parts.port, timeout=_CONNECT_TIMEOUT_S)
 
-    Raises `RemoteFailed`.
-    """
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Return the context of all connections: to read the authorities takes its time."""
+    return ssl.create_default_context()
+
+
+class _UnixConnection(HTTPConnection):
+    """To a socket in a file."""
+
+    def __init__(self, path: str, *, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def address(url: str) -> SplitResult:
+    """Return the parts of a server's URL. Raises `RemoteFailed`."""
     try:
         parts = urlsplit(url)
         if parts.scheme == "unix" and parts.path:
-            return "http://localhost", parts.path
-        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
-            return url.rstrip("/"), None
+            return parts
+        # Fails for a name that no machine can have.
+        name = (parts.hostname or "").encode("idna")
+        if parts.scheme in ("http", "https") and name and parts.port != 0:
+            return parts
     except ValueError:
         pass
     text = f"{url}: write a URL such as {DEFAULT_URL} or unix:/run/holdfast.sock"
     raise RemoteFailed(Exit.USAGE, text)
 
 
-def _given(params: Params) -> dict[str, str]:
-    """Query parameters; those without a value are omitted."""
-    return {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
+def _query(params: Params) -> str:
+    """Return the query of a request; parameters without a value are omitted."""
+    given = {
+        name: str(value).lower() if isinstance(value, bool) else value
         for name, value in params.items()
         if value is not None
     }
+    return f"?{urlencode(given)}" if given else ""
 
 
 def _user() -> str:
@@ -274,19 +268,12 @@ def _user() -> str:
         return ""
 
 
-async def metric(url: str, name: str) -> float | None:
+def metric(url: str, name: str) -> float | None:
     """Return a metric of a server, of all its workers; None if it does not show it here."""
-    import aiohttp
-
-    base, socket = address(url)
-    connector = None if socket is None else aiohttp.UnixConnector(socket)
     try:
-        async with (
-            aiohttp.ClientSession(connector=connector) as http,
-            http.get(f"{base}/metrics") as response,
-        ):
-            text = await response.text()
-    except (aiohttp.ClientError, TimeoutError, OSError):
+        with _sent(url, "GET", "/metrics", None, {}) as response:
+            text = response.read().decode()
+    except (HTTPException, OSError):
         return None
     found = re.findall(rf'^{name}(?:{{shard="\d+"}})? (\S+)$', text, re.MULTILINE)
     return sum(map(float, found)) if found else None

@@ -1,10 +1,7 @@
 """`holdfast dead replay`: replays dead letters and shows the progress."""
 
-import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from functools import partial
 from math import inf
 from typing import Annotated
 
@@ -28,7 +25,7 @@ from holdfast.cli.output import (
     progress,
     spinner,
 )
-from holdfast.cli.remote import Remote
+from holdfast.cli.remote import Server
 from holdfast.store.replays.parameters import ReplayOptions
 from holdfast.units import counted
 
@@ -85,11 +82,10 @@ def replay(
         if data is not None:
             options["edit"] = {"data": _edited(data, ids)}
         letters = wanted(ids, conditions, everything=everything) | {"options": options}
-        begin = partial(_begin, letters=letters, limit_s=limit_s, yes=yes, is_quiet=server.as_json)
-        job = server.talk(partial(_plan, letters=letters) if dry_run else begin)
+        job = _plan(server, letters) if dry_run else _begin(server, letters, limit_s, yes=yes)
     else:
         limit_s = inf if limit_s is None and cancel is None else limit_s
-        job = server.talk(_known(watch, cancel, limit_s))
+        job = _known(server, watch, cancel, limit_s)
     has_nothing_to_do = job["total"] == job["skipped"] and not (dry_run and job["total"])
     if job["state"] == "planned" and has_nothing_to_do and not server.as_json:
         complain(_why_nothing(job, ids, options.get("to")))
@@ -119,45 +115,41 @@ def _edited(data: str, ids: list[str] | None) -> object:
         raise typer.BadParameter(f"--data is not JSON: {error}") from None
 
 
-async def _plan(remote: Remote, letters: Json) -> Json:
+def _plan(server: Server, letters: Json) -> Json:
     with spinner("Counting"):
-        return await remote.ask("POST", "/replays", {**letters, "dry_run": True})
+        return server.ask("POST", "/replays", {**letters, "dry_run": True})
 
 
-async def _begin(
-    remote: Remote, letters: Json, *, limit_s: float | None, yes: bool, is_quiet: bool
-) -> Json:
+def _begin(server: Server, letters: Json, limit_s: float | None, *, yes: bool) -> Json:
     """Start a replay, if any letters match and the user confirms; wait for its end on request."""
-    plan = await _plan(remote, letters)
+    plan = _plan(server, letters)
     left = plan["total"] - plan["skipped"]
     if not left:
         return plan
-    if not (is_quiet and yes):
+    if not (server.as_json and yes):
         note(_summary(plan))
     to = letters["options"].get("to")
     whom = f" to {to}" if to else ""
     confirm(f"Deliver {counted(left, 'dead letter')} again{whom}?", yes=yes)
-    job = await remote.ask("POST", "/replays", {**letters, "dry_run": False})
+    job = server.ask("POST", "/replays", {**letters, "dry_run": False})
     id = str(job["id"])
     if limit_s is None:
-        if not is_quiet:
+        if not server.as_json:
             note(f"The replay has started; holdfast dead replay --watch {id} waits for its end")
         return job
-    if not is_quiet:
+    if not server.as_json:
         note(f"Replay {id} has started; Ctrl-C cancels it")
-    return await watch_job(remote, id, limit_s)
+    return watch_job(server, id, limit_s)
 
 
-def _known(
-    watch: str | None, cancel: str | None, limit_s: float | None
-) -> Callable[[Remote], Awaitable[Json]]:
-    """Return the conversation that watches or cancels a running replay."""
+def _known(server: Server, watch: str | None, cancel: str | None, limit_s: float | None) -> Json:
+    """Watch or cancel a running replay."""
     if watch is not None and cancel is not None:
         raise typer.BadParameter("use either --watch or --cancel")
     id = replay_of(watch or cancel or "")
     if cancel is not None:
-        return lambda remote: remote.ask("DELETE", f"/replays/{id}")
-    return lambda remote: watch_job(remote, id, inf if limit_s is None else limit_s)
+        return server.ask("DELETE", f"/replays/{id}")
+    return watch_job(server, id, inf if limit_s is None else limit_s)
 
 
 def replays(*, shown: Range, server: ToServer) -> None:
@@ -246,22 +238,22 @@ def _reasons(job: Json) -> str:
     return ", ".join(f"{count} {SKIP_WORDS.get(why, why)}" for why, count in skips)
 
 
-async def watch_job(remote: Remote, id: str, limit_s: float = inf) -> Json:
+def watch_job(server: Server, id: str, limit_s: float = inf) -> Json:
     """Wait for the end of a replay, or for a limited time; Ctrl-C cancels the replay."""
     ends_at = time.monotonic() + limit_s
     try:
         with progress() as bar:
             task = bar.add_task("Replaying")
             while True:
-                job = await remote.get(f"/replays/{id}")
+                job = server.get(f"/replays/{id}")
                 text = f"Replaying: {job['acked']} acked, {job['died_again']} died again"
                 done = job["sent"] + job["skipped"]
                 bar.update(task, description=text, total=job["total"], completed=done)
                 left_s = ends_at - time.monotonic()
                 if job["over"] or left_s <= 0:
-                    return dict(job)
-                await asyncio.sleep(min(_POLL_S, left_s))
-    except asyncio.CancelledError:
-        await remote.ask("DELETE", f"/replays/{id}")
+                    return job
+                time.sleep(min(_POLL_S, left_s))
+    except KeyboardInterrupt:
+        server.ask("DELETE", f"/replays/{id}")
         note(f"Replay {id} is cancelled; messages that were sent stay sent")
         raise

@@ -10,7 +10,7 @@ from holdfast.cli.lists import DATA, ENTRIES
 from holdfast.cli.options import Channel, Condition, Prefix, ToServer, Yes, confirm
 from holdfast.cli.output import Column, Json, age, answer, brief, time_of
 from holdfast.cli.program import Program, group_of_commands
-from holdfast.cli.remote import Remote, Server
+from holdfast.cli.remote import Server
 from holdfast.units import Form, counted
 from holdfast.web.admin.listed import LISTED, Listed
 
@@ -84,15 +84,12 @@ def erase_topic(
     Messages that wait in queues are still delivered, unless you add --force.
     """
 
-    async def conversation(remote: Remote) -> None:
-        found = await remote.get("/topic", {"channel": channel})
-        end = counted(found["subscribers"], "subscription ends", "subscriptions end")
-        waiting = counted(found["queued"], "waiting message is", "waiting messages are")
-        what = "discarded" if force else "still delivered"
-        confirm(f"Erase {channel}? {end}; {waiting} {what}.", yes=yes)
-        await remote.ask("DELETE", "/topic", params={"channel": channel, "force": force})
-
-    server.talk(conversation)
+    found = server.get("/topic", {"channel": channel})
+    end = counted(found["subscribers"], "subscription ends", "subscriptions end")
+    waiting = counted(found["queued"], "waiting message is", "waiting messages are")
+    what = "discarded" if force else "still delivered"
+    confirm(f"Erase {channel}? {end}; {waiting} {what}.", yes=yes)
+    server.ask("DELETE", "/topic", params={"channel": channel, "force": force})
     done = {"channel": channel, "erased": True}
     answer(done, f"{channel} was erased", as_json=server.as_json)
 

@@ -19,7 +19,6 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.output import (
     Column,
-    Json,
     age,
     answer,
     note,
@@ -28,7 +27,7 @@ from holdfast.cli.output import (
     print_json,
 )
 from holdfast.cli.program import group_of_commands
-from holdfast.cli.remote import Remote, Server
+from holdfast.cli.remote import Server
 from holdfast.cli.sweep import sweep
 from holdfast.units import counted
 from holdfast.web.admin.session_filter import SessionFilter
@@ -79,14 +78,9 @@ def show_session(
 ) -> None:
     """Show one session and the head of its queue."""
     path = f"/sessions/{place_of(key)}"
-
-    async def conversation(remote: Remote) -> Json:
-        found = await remote.get(path)
-        if queue:
-            found["queue"] = (await remote.get(f"{path}/queue", {"limit": queue}))["items"]
-        return found
-
-    found = server.talk(conversation)
+    found = server.get(path)
+    if queue:
+        found["queue"] = server.get(f"{path}/queue", {"limit": queue})["items"]
     if server.as_json:
         print_json(found)
         return
@@ -143,15 +137,12 @@ def end(
 
 
 def _end_one(server: Server, path: str, *, dry_run: bool, yes: bool) -> None:
-    async def conversation(remote: Remote) -> Json:
-        found = await remote.get(path)
-        entries = found["waiting"] + found["in_flight"]
-        if not dry_run:
-            confirm(f"End {found['key']}? {_become(entries)}.", yes=yes)
-            await remote.ask("DELETE", path)
-        return {"key": found["key"], "ended": not dry_run, "dead": entries}
-
-    done = server.talk(conversation)
+    found = server.get(path)
+    entries = found["waiting"] + found["in_flight"]
+    if not dry_run:
+        confirm(f"End {found['key']}? {_become(entries)}.", yes=yes)
+        server.ask("DELETE", path)
+    done = {"key": found["key"], "ended": not dry_run, "dead": entries}
     result = "has ended" if done["ended"] else "would be ended"
     answer(done, f"{done['key']} {result}", as_json=server.as_json)
 

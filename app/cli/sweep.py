@@ -7,7 +7,7 @@ import typer
 from holdfast.cli.failures import Exit
 from holdfast.cli.options import confirm
 from holdfast.cli.output import Json, answer, progress, spinner
-from holdfast.cli.remote import Remote, Server
+from holdfast.cli.remote import Server
 
 
 def sweep(
@@ -29,26 +29,22 @@ def sweep(
     may remove a part of them: the next one removes more. The program fails if nothing matched or
     something is left.
     """
-
-    async def conversation(remote: Remote) -> tuple[Json, bool]:
-        with spinner("Counting"):
-            plan = await remote.ask("POST", path, {**wanted, "dry_run": True})
-        if dry_run or not plan["matched"]:
-            return {**plan, "dry_run": dry_run}, False
+    with spinner("Counting"):
+        plan = server.ask("POST", path, {**wanted, "dry_run": True})
+    matched, removed = plan["matched"], 0
+    is_left = matched and not dry_run
+    if is_left:
         confirm(question(plan), yes=yes)
-        removed, is_left = 0, True
         with progress() as bar:
-            task = bar.add_task(doing, total=plan["matched"])
+            task = bar.add_task(doing, total=matched)
             while is_left:
-                done = await remote.ask("POST", path, {**wanted, "dry_run": False})
+                done = server.ask("POST", path, {**wanted, "dry_run": False})
                 removed += done[counts]
                 is_left = done[counts] < done["matched"]
-                bar.update(task, completed=min(removed, plan["matched"]))
+                bar.update(task, completed=min(removed, matched))
                 if not done[counts]:
                     break
-        return {**plan, counts: removed, "dry_run": False}, is_left
-
-    done, is_left = server.talk(conversation)
-    answer(done, (would if dry_run else did)(done), as_json=server.as_json)
-    if not done["matched"] or is_left:
+    result = {**plan, counts: removed, "dry_run": dry_run}
+    answer(result, (would if dry_run else did)(result), as_json=server.as_json)
+    if not matched or is_left:
         raise typer.Exit(Exit.FAILED)

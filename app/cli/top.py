@@ -1,7 +1,7 @@
 """`holdfast top`: shows a server at work."""
 
-import asyncio
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from time import sleep
 from typing import Annotated
 
 import typer
@@ -23,7 +23,7 @@ from holdfast.cli.output import (
     when,
 )
 from holdfast.cli.program import Program
-from holdfast.cli.remote import Remote
+from holdfast.cli.remote import Server
 
 program = Program()
 
@@ -57,30 +57,25 @@ def top(
     Without a terminal, and with --json, each reading is one line of JSON. Rates are per second,
     since the previous reading. holdfast now answers once.
     """
-
-    async def watch(remote: Remote) -> None:
-        before = None
-        has_screen = is_terminal() and not server.as_json
-        with Live(console=console(), auto_refresh=False) if has_screen else nullcontext() as live:
-            while True:
-                found = await _reading(remote)
-                if live is None:
-                    print_json(found, is_line=True)
-                else:
-                    live.update(shown(found, before), refresh=True)
-                before = found
-                await asyncio.sleep(every)
-
-    try:
-        server.talk(watch)
-    except KeyboardInterrupt:
-        note("")
+    before = None
+    has_screen = is_terminal() and not server.as_json
+    live = Live(console=console(), auto_refresh=False) if has_screen else nullcontext()
+    with suppress(KeyboardInterrupt), live as screen:
+        while True:
+            found = _reading(server)
+            if screen is None:
+                print_json(found, is_line=True)
+            else:
+                screen.update(shown(found, before), refresh=True)
+            before = found
+            sleep(every)
+    note("")
 
 
-async def _reading(remote: Remote) -> Json:
+def _reading(server: Server) -> Json:
     """Return the figures and, if there are several workers, a row for each."""
-    found = await remote.get("/figures")
-    shards = (await remote.get("/shards"))["items"]
+    found = server.get("/figures")
+    shards = server.get("/shards")["items"]
     return {**found, "shards": shards} if len(shards) > 1 else found
 
 

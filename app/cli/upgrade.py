@@ -7,7 +7,6 @@ import typer
 from holdfast.cli.options import ToServer, Yes, confirm
 from holdfast.cli.output import Json, answer
 from holdfast.cli.program import Program
-from holdfast.cli.remote import Remote
 
 program = Program()
 
@@ -28,15 +27,10 @@ def upgrade(
 
     Example: holdfast upgrade --finish
     """
-
-    async def conversation(remote: Remote) -> Json:
-        found = await remote.get("/upgrade")
-        if not finish or found["finished"]:
-            return found
+    found = server.get("/upgrade")
+    if finish and not found["finished"]:
         confirm(_question(found), yes=yes)
-        return await remote.ask("POST", "/upgrade/finish", {})
-
-    found = server.talk(conversation)
+        found = server.ask("POST", "/upgrade/finish", {})
     answer(found, _text(found), as_json=server.as_json)
 
 

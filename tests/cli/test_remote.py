@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 from itertools import pairwise
 from pathlib import Path
 from ssl import SSLCertVerificationError, SSLError
@@ -53,12 +54,54 @@ def test_the_reason_decides_what_is_advised(url: str, causes: list[Exception], t
 
 
 @pytest.mark.parametrize(
-    "url", ["", "127.0.0.1:8080", "ftp://host", "http://", "http://[", "http://host:99999", "unix:"]
+    "url",
+    [
+        "",
+        "127.0.0.1:8080",
+        "ftp://host",
+        "http://",
+        "http://[",
+        "http://a..b",
+        "http://host:99999",
+        "unix:",
+    ],
 )
 def test_an_invalid_url_is_an_error(shell: Shell, url: str) -> None:
     done = shell.run(*LIST, "--url", url)
     assert done.exit_code == Exit.USAGE
     assert done.stderr.startswith("holdfast: ")
+
+
+def answered_with(answer: bytes) -> str:
+    """The URL of a server that says this once, whatever it is asked, and closes."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with listening, listening.accept()[0] as connection:
+            connection.recv(65536)
+            connection.sendall(answer)
+
+    threading.Thread(target=serve).start()
+    return f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_a_server_that_says_nothing_may_speak_tls(shell: Shell) -> None:
+    done = shell.run(*LIST, "--url", answered_with(b""))
+    assert done.exit_code == Exit.UNREACHABLE
+    assert "(Server disconnected)" in done.stderr
+    assert "write https://" in done.stderr
+
+
+@pytest.mark.parametrize("command", [LIST, ["dead", "export"]])
+@pytest.mark.parametrize(
+    "how", [b"Content-Length: 9\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n9"]
+)
+def test_a_response_that_breaks_off_is_an_error(
+    shell: Shell, command: list[str], how: bytes
+) -> None:
+    done = shell.run(*command, "--url", answered_with(b"HTTP/1.1 200 OK\r\n" + how + b"\r\n{}\n"))
+    assert done.exit_code == Exit.FAILED
+    assert "the response is incomplete" in done.stderr
 
 
 def test_a_missing_socket_is_an_error(shell: Shell) -> None:

@@ -19,12 +19,12 @@ def test_readings_follow_until_an_interruption(
 ) -> None:
     pauses = []
 
-    async def sleep(seconds: float) -> None:
+    def sleep(seconds: float) -> None:
         pauses.append(seconds)
         if len(pauses) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.cli.top.asyncio.sleep", sleep)
+    monkeypatch.setattr("holdfast.cli.top.sleep", sleep)
     done = shell.run("top", "--every", "5")
     assert {json.loads(line)["node"] for line in done.stdout.splitlines()} == {some_figures().node}
     assert (len(done.stdout.splitlines()), pauses, done.exit_code) == (3, [5.0] * 3, 0)
@@ -58,10 +58,10 @@ def test_an_unavailable_store_is_shown() -> None:
 
 
 def test_each_of_several_workers_has_a_row(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def sleep(_: float) -> None:
+    def sleep(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.cli.top.asyncio.sleep", sleep)
+    monkeypatch.setattr("holdfast.cli.top.sleep", sleep)
     rows = FirstItems([a_shard(0, restarts=3), a_lost_shard(1)], 0)
     shell.operations.standing = nothing_waits(shards=rows)
     found = json.loads(shell.run("top", "--json").stdout)
