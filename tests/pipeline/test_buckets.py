@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 TASKS = LocalTasks(1)
 ON_BOTH = pytest.mark.parametrize("server", sorted(SERVERS), indirect=True)
+# These run what others run on a disk.
+AS_ON_A_DISK = pytest.mark.untraced
 COUNT = "select count(*) from {events}"
 
 
@@ -76,7 +78,7 @@ def of_all(root: Path) -> dict[str, list[str]]:
     return {table: rows(root, table) for table in TABLES}
 
 
-@ON_BOTH
+@AS_ON_A_DISK
 def test_every_command_works_on_tables_in_a_bucket(
     store: ValkeyServer, root: Path, tmp_path: Path
 ) -> None:
@@ -112,6 +114,7 @@ def test_every_command_works_on_tables_in_a_bucket(
     assert rows(root, EVENTS) == []
 
 
+@AS_ON_A_DISK
 def test_tables_are_the_same_as_on_a_disk_after_many_batches_and_a_compaction(
     store: ValkeyServer, root: Path, tmp_path: Path
 ) -> None:
@@ -146,6 +149,7 @@ def test_spark_fills_tables_in_a_bucket_without_its_packages_for_them(
     assert (told.exit_code, "Leave out --engine spark" in told.stderr) == (1, True)
 
 
+@AS_ON_A_DISK
 def test_a_reader_keeps_its_state_while_tables_change(store: ValkeyServer, root: Path) -> None:
     writer, told = Writer(store), the_story()
     for half in (told[:20], told[20:40]):
@@ -171,6 +175,7 @@ async def test_the_console_reads_the_steps_of_a_message_from_a_bucket(
     assert [step.kind for step in steps][:2] == ["published", "handed"]
 
 
+@AS_ON_A_DISK
 def test_a_changed_object_is_named_and_not_read(store: ValkeyServer, root: Path) -> None:
     Writer(store).write_all(the_story(), each=9)
     ingest(store, root)
@@ -276,6 +281,7 @@ class Dying(NamedTuple):
         sleep(0.2)
 
 
+@AS_ON_A_DISK
 def test_an_ingest_killed_between_commits_goes_on_exactly_once(
     store: ValkeyServer, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,62 +1,15 @@
 """The naive broker beside a server with a real store, which holds exactly what must be kept."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import ClassVar
 
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from holdfast.delivery.letters.dead import DeadLetter
-from holdfast.delivery.messages.message import Message
-from holdfast.delivery.topics.configured import TopicRecord
 from tests.store.servers import ValkeyServer
 from tests.store.valkey_backing import ValkeyBacking, machine_settings
 from tests.unit.bayeux.broker_rules import BrokerRules, Shelf
-from tests.unit.bayeux.delivery_store import number_in
-from tests.unit.delivery.fake_keeper import Found
-
-if TYPE_CHECKING:
-    from holdfast.delivery.ports.store_port import StorePort
-
-
-class ValkeyKeeper:
-    """A Valkey that answers whenever a turn ends."""
-
-    def __init__(self, backing: ValkeyBacking) -> None:
-        self.backing = backing
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.backing.keeper, name)
-
-    def turn(self) -> bool:
-        return self.backing.answer()
-
-
-class ValkeyShelf:
-    """The store on a Valkey."""
-
-    def __init__(self, backing: ValkeyBacking) -> None:
-        self.backing = backing
-        self.keeper = cast("StorePort", ValkeyKeeper(backing))
-
-    def reopen(self) -> None:
-        self.backing.reopen()
-
-    def topic_records(self) -> Mapping[str, TopicRecord]:
-        return self.backing.topics()
-
-    def load(self, without_session: Callable[[str, Sequence[Message]], None]) -> Iterable[Found]:
-        return self.backing.load(without_session)
-
-    def references(self) -> dict[int, set[str]]:
-        return self.backing.references()
-
-    def session_keys(self) -> set[str]:
-        return self.backing.session_keys()
-
-    def dead(self) -> Sequence[DeadLetter]:
-        return self.backing.dead()
+from tests.unit.bayeux.slow_store import number_in
 
 
 def attempts_in(machine: BrokerRules) -> dict[str, dict[int, int]]:
@@ -88,7 +41,7 @@ def test_the_store_has_exactly_what_a_naive_broker_would_keep(durable_valkey: Va
 
         def open_shelf(self) -> Shelf:
             self.backings.append(ValkeyBacking(durable_valkey, loop))
-            return ValkeyShelf(self.backings[-1])
+            return self.backings[-1]
 
         def everything_is_where_it_must_be(self) -> None:
             super().everything_is_where_it_must_be()

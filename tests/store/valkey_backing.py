@@ -2,21 +2,15 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from hypothesis import HealthCheck, Phase, settings
 
-from holdfast.bayeux.server import Bayeux
-from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
-from holdfast.delivery.messages.letter_quota import LetterQuota
-from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.outcomes import Move, Outcome
-from holdfast.delivery.messages.session_record import Recorded
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.ports.store_port import StorePort
@@ -30,8 +24,7 @@ from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
 from holdfast.store.write_right import Opening
 from tests.store.servers import ValkeyServer, primary_at
-from tests.store.store_process import queue_of
-from tests.unit.bayeux.delivery_store import number_in
+from tests.unit.bayeux.slow_store import number_in
 from tests.unit.delivery.fake_keeper import Found
 
 KEYS = RedisKeys("test")
@@ -56,40 +49,18 @@ def machine_settings(examples: int) -> settings:
 class DelayedStore:
     """The store of one run of a server; the test decides when its calls are answered."""
 
-    def __init__(self, store: Store) -> None:
+    # How fast the machine is must not matter here.
+    is_prompt = True
+
+    def __init__(self, store: Store, turn: Callable[[], bool]) -> None:
         self.store = store
+        # Called at the end of each turn.
+        self.turn = turn
         # The callbacks in the order of the calls, as far as answers have come.
         self._calls: list[list[Callable[[], None]]] = []
-        self._waiting: list[Callable[[PersistOutcome], None]] = []
 
-    @property
-    def is_available(self) -> bool:
-        return self.store.is_available
-
-    @property
-    def takes_messages(self) -> bool:
-        return self.store.takes_messages
-
-    @property
-    def is_prompt(self) -> bool:
-        # How fast the machine is must not matter here.
-        return True
-
-    @property
-    def is_full(self) -> bool:
-        return self.store.is_full
-
-    @property
-    def keys_dropped(self) -> int:
-        return self.store.keys_dropped
-
-    @property
-    def losses(self) -> int:
-        return self.store.losses
-
-    @property
-    def letter_quota(self) -> LetterQuota:
-        return self.store.letter_quota
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
 
     def keep(
         self,
@@ -99,16 +70,7 @@ class DelayedStore:
         fields: RequestFields = NO_FIELDS,
     ) -> None:
         call = self._call()
-        self._waiting.append(done)
-
-        def tell(kept: PersistOutcome) -> None:
-            call.append(partial(self._tell, done, kept))
-
-        self.store.keep(message, keys, tell, fields)
-
-    def _tell(self, done: Callable[[PersistOutcome], None], kept: PersistOutcome) -> None:
-        self._waiting.remove(done)
-        done(kept)
+        self.store.keep(message, keys, lambda kept: call.append(partial(done, kept)), fields)
 
     def after(self, done: Callable[[], None]) -> None:
         call = self._call()
@@ -118,22 +80,6 @@ class DelayedStore:
         call: list[Callable[[], None]] = []
         self._calls.append(call)
         return call
-
-    def move(self, moves: Sequence[Move]) -> None:
-        self.store.move(moves)
-
-    def mark(self, key: str, marked: Collection[Marked]) -> None:
-        self.store.mark(key, marked)
-
-    def mark_batch(self, key: str, batch: BatchMark) -> None:
-        self.store.mark_batch(key, batch)
-
-    @property
-    def early(self) -> dict[str, BatchMark]:
-        return self.store.early
-
-    def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:
-        self.store.settle(key, ids, outcome)
 
     def dead_letter(
         self,
@@ -145,30 +91,6 @@ class DelayedStore:
         if done is not None:
             self.after(done)
 
-    def save(self, session: Recorded) -> None:
-        self.store.save(session)
-
-    def forget(self, key: str, ids: Sequence[int]) -> None:
-        self.store.forget(key, ids)
-
-    def save_requests(self, fields: RequestFields) -> None:
-        self.store.save_requests(fields)
-
-    def leave_history(self, channel: str, id: int) -> None:
-        self.store.leave_history(channel, id)
-
-    def save_topics(self, topics: Mapping[str, TopicRecord | None]) -> None:
-        self.store.save_topics(topics)
-
-    def save_channel_hold(self, channel: str, held: ChannelHold) -> None:
-        self.store.save_channel_hold(channel, held)
-
-    def release(self, channel: str) -> None:
-        self.store.release(channel)
-
-    def flush(self) -> None:
-        self.store.flush()
-
     # What tests do
 
     def answer(self) -> bool:
@@ -179,10 +101,6 @@ class DelayedStore:
                 done()
         return bool(calls)
 
-    def end_wait_limit(self) -> None:
-        for done in list(self._waiting):
-            done(PersistOutcome.UNKNOWN)
-
 
 class ValkeyBacking:
     """The store of the machine's server, on a Valkey that loses nothing when it is killed."""
@@ -192,8 +110,6 @@ class ValkeyBacking:
         self._loop = loop
         self._server.ask("FLUSHALL")
         self._server.ask("SCRIPT", "FLUSH")
-        self.is_refusing = False
-        self._is_there = True
         self._delayed, self._link = self._run(self._open())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -217,17 +133,12 @@ class ValkeyBacking:
             on_fenced=_never,
         )
         await store.open()
-        return DelayedStore(store), link
+        return DelayedStore(store, self.answer), link
 
     async def _all_answered(self) -> None:
         answered = asyncio.Event()
         self._delayed.store.after(answered.set)
         await asyncio.wait_for(answered.wait(), 10)
-
-    async def _until(self, is_there: bool) -> None:
-        async with asyncio.timeout(10):
-            while self._delayed.store.is_available != is_there:  # noqa: ASYNC110 - has no event
-                await asyncio.sleep(0.005)
 
     # What the machine does
 
@@ -235,49 +146,21 @@ class ValkeyBacking:
     def journal(self) -> DeliveryJournal:
         return NO_JOURNAL
 
-    def serve(self, server: Bayeux) -> None:
-        """It needs nothing of its server."""
+    def ends(self) -> None:
+        """There is no journal."""
 
     @property
     def keeper(self) -> StorePort:
-        return self._delayed
+        return cast("StorePort", self._delayed)
 
     def answer(self) -> bool:
-        if not self._is_there:
-            return False
         self._run(self._all_answered())
         return self._delayed.answer()
 
-    def refuse(self, *, is_full: bool) -> None:
-        self._run(self._all_answered())
-        self.is_refusing = is_full
-        self._server.set(maxmemory="1" if is_full else "0")
-
-    def overflow(self, *, is_full: bool) -> bool:
-        return False
-
-    def end_wait_limit(self) -> None:
-        self._delayed.end_wait_limit()
-
-    def go_away(self) -> None:
-        self.refuse(is_full=False)
-        self._is_there = False
-        self._server.kill()
-        self._run(self._until(is_there=False))
-
-    def come_back(self) -> None:
-        self._server.start()
-        self._run(self._until(is_there=True))
-        self._is_there = True
-
     def reopen(self) -> None:
         """Whatever the store was told before its server was killed has been done."""
-        if self._is_there:
-            self.refuse(is_full=False)
+        self._run(self._all_answered())
         self._leave()
-        if not self._is_there:
-            self._server.start()
-            self._is_there = True
         self._delayed, self._link = self._run(self._open())
 
     def load(self, without_session: WithoutSession) -> list[Found]:
@@ -287,14 +170,6 @@ class ValkeyBacking:
         return [
             (each.record, each.entries) async for each in self._delayed.store.load(without_session)
         ]
-
-    def marks(self, key: str) -> list[tuple[int, Mark]]:
-        self._run(self._all_answered())
-        entries = queue_of(key, self._texts, lambda name: self._server.ask("SMEMBERS", name))
-        marks = [unpack_entry(id, entry.encode())[0] for id, entry in entries.items()]
-        bodies = self._pairs(KEYS.bodies)
-        ordered = sorted(marks, key=lambda mark: (not mark.position, mark.position, mark.id))
-        return [(number_in(bodies[b"%d" % mark.id].partition(b"\n")[2]), mark) for mark in ordered]
 
     def attempts(self) -> dict[str, dict[int, int]]:
         """By queue, the numbers of its messages and how often each was handed over."""
@@ -326,7 +201,7 @@ class ValkeyBacking:
     def session_keys(self) -> set[str]:
         return {*self._texts(KEYS.sessions)}
 
-    def topics(self) -> Mapping[str, TopicRecord]:
+    def topic_records(self) -> Mapping[str, TopicRecord]:
         async def read() -> Mapping[str, TopicRecord]:
             return await self._delayed.store.loading().topics()
 
@@ -344,9 +219,6 @@ class ValkeyBacking:
         return found
 
     def close(self) -> None:
-        if not self._is_there:
-            self._server.start()
-        self._server.set(maxmemory="0")
         self._leave()
 
     def _leave(self) -> None:

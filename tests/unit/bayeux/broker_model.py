@@ -382,10 +382,16 @@ class Model:
                 each.mark_returned()
             self.hold(queue)
             return
-        if copy.sent.is_work and code != DEAD_MESSAGE:
-            copy.sent.refusers.append(queue.key)
-            copy.sent.code = code
+        if copy.sent.is_work:
             self.requeue(queue, [copy])
+            if code == DEAD_MESSAGE:
+                # It dies in its own queue.
+                shared = self.shared_queue(WORK)
+                its = [each for each in shared.copies if each.sent is copy.sent]
+                self.bury(shared, its, code)
+            else:
+                copy.sent.refusers.append(queue.key)
+                copy.sent.code = code
         elif code == UNREACHED and queue.is_only_for_its_subject(copy):
             self.requeue(queue, [copy])
         else:

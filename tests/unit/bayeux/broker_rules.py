@@ -3,6 +3,7 @@
 After each step, the server and its store have what the model says.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.delivery.letters.dead import DeadLetter
+from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.settings import ChannelSettings
@@ -40,9 +42,8 @@ from tests.unit.bayeux.broker_queues import (
     Queue,
     Sent,
 )
-from tests.unit.bayeux.delivery_store import number_in
-from tests.unit.bayeux.delivery_world import Loud
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
+from tests.unit.bayeux.slow_store import number_in
 from tests.unit.delivery.fake_keeper import Found
 from tests.unit.extensions.delivering import connect, no
 
@@ -62,11 +63,25 @@ OPTIONS: dict[str, Any] = {
 LIFE_S = 1.5
 
 
+class Loud(logging.Logger):
+    """What is only logged in production is an error here."""
+
+    def exception(self, *args: Any, **kwargs: Any) -> None:
+        raise
+
+
 class Shelf(Protocol):
     """The store, as a test controls it."""
 
     @property
     def keeper(self) -> StorePort: ...
+
+    @property
+    def journal(self) -> DeliveryJournal: ...
+
+    def ends(self) -> Counter[str] | None:
+        """How many copies ended in each way, by the journal, if there is one."""
+        ...
 
     def reopen(self) -> None:
         """Another server takes the place of one that was killed."""
@@ -138,9 +153,13 @@ class BrokerRules(RuleBasedStateMachine):
         self.people: dict[int, Person] = {}
         self.number = 0
         self.loaded = 0
+        # What the journal has of servers that were replaced.
+        self.ended = Counter[str]()
 
     def new_server(self, after: Server | None) -> Server:
-        server = server_of(keeper=self.shelf.keeper, after=after, **OPTIONS)
+        server = server_of(
+            keeper=self.shelf.keeper, journal=self.shelf.journal, after=after, **OPTIONS
+        )
         server.bayeux.state.log = Loud("loud")
         return server
 
@@ -467,6 +486,7 @@ class BrokerRules(RuleBasedStateMachine):
             self.server.stop()
             self.server.turn()
         self.shelf.reopen()
+        self.ended = self.shelf.ends() or self.ended
         server = self.new_server(self.server)
         server.bayeux.life.topics.expect(dict(self.shelf.topic_records()))
         for record, entries in self.shelf.load(
@@ -543,6 +563,8 @@ class BrokerRules(RuleBasedStateMachine):
         left["expired"] = counters.expired
         left.update({reason.value: count for reason, count in counters.discarded.items()})
         assert +left == +self.model.books
+        ends = self.shelf.ends()
+        assert ends is None or ends - self.ended == +self.model.books
         assert counters.restored == self.loaded
 
     def letters_are_of_what_died(self) -> None:

@@ -6,8 +6,8 @@ from typing import Any, Self
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.delivery_store import SlowStore
 from tests.unit.bayeux.harness import Asked, Client, Json, Server
+from tests.unit.bayeux.slow_store import SlowStore
 from tests.unit.extensions.delivering import redelivered
 
 

@@ -1,5 +1,6 @@
 """Subjects, sessions, topics, histories, work and restarts against a naive broker."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -11,10 +12,12 @@ from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.session_record import HoldRecord, Recorded
+from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.topics.configured import TopicRecord
 from tests.unit.bayeux.broker_rules import BrokerRules, Shelf
-from tests.unit.bayeux.delivery_store import number_in
+from tests.unit.bayeux.slow_store import number_in
 from tests.unit.delivery.fake_keeper import FakeKeeper, Found
+from tests.unit.journal.ledger import Writing
 
 
 class KeeperShelf:
@@ -22,6 +25,13 @@ class KeeperShelf:
 
     def __init__(self, keeper: FakeKeeper) -> None:
         self.keeper = keeper
+
+    @property
+    def journal(self) -> DeliveryJournal:
+        return self.keeper.writer if isinstance(self.keeper, Writing) else NO_JOURNAL
+
+    def ends(self) -> Counter[str] | None:
+        return self.keeper.ends() if isinstance(self.keeper, Writing) else None
 
     def reopen(self) -> None:
         while self.keeper.turn():
@@ -48,9 +58,9 @@ class KeeperShelf:
 
 
 class Broker(BrokerRules):
-    """With a store in memory."""
+    """With a store in memory, and a journal."""
 
-    keeper: type[FakeKeeper] = FakeKeeper
+    keeper: type[FakeKeeper] = Writing
 
     def open_shelf(self) -> Shelf:
         return KeeperShelf(self.keeper())

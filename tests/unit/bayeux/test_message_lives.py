@@ -77,6 +77,17 @@ def test_messages_expire_in_the_order_of_their_lifetimes_and_not_of_their_arriva
         assert expired(server) == seconds
 
 
+def test_no_connect_gets_a_message_that_has_expired_since_the_last_tick() -> None:
+    server = server_of()
+    client = named(server)
+    sender = server.connected()
+    publish(sender, 1, life_ms=1000)
+    publish(sender, 2, life_ms=2000)
+    server.now += 1.5
+    assert connect(client, 1).data == [2]
+    assert expired(server) == 1
+
+
 def test_an_expired_message_without_force_destroy_is_delivered_late() -> None:
     server = server_of()
     client = named(server)

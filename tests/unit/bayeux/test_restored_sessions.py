@@ -206,3 +206,54 @@ def test_a_stored_subscription_to_an_invalid_channel_is_left_out() -> None:
     server.store.sessions["joe/1"].subscriptions.insert(0, "no channel")
     server = server.reborn()
     assert again(client, server).session.subscriptions == {"/a"}
+
+
+def test_a_letter_tells_of_the_attempts_before_a_restart_and_a_takeover() -> None:
+    server = RestartableServer()
+    client = named(server, ack=False)
+    publish(server, 1)
+    connect(client, None)
+    server = server.reborn()
+    assert connect(again(client, server), None).data == [1]
+    client = server.guest()
+    take(client, ack=False)
+    [seq] = seqs(connect(client, None))
+    connect(client, None, no(seq, "user.update.error"))
+    [letter] = server.store.letters
+    told = [(each.n, each.outcome) for each in letter.attempts]
+    assert told == [(1, "lost reply"), (2, "taken over"), (3, "user.update.error")]
+
+
+# Replies that wait for the store
+
+
+def test_a_full_queue_has_no_room_until_the_reply_that_waits_for_the_store_has_left() -> None:
+    server = RestartableServer()
+    client = named(server, ack=False, oneway=True, queue={"maxEntries": 2})
+    publish(server, 1)
+    wire = Wire()
+    wire.is_cut = True
+    connect(client, None, wire=wire)
+    publish(server, 2)
+    # The first one is redelivered, which the store must know before the client does.
+    asked = client.connect(advice={"timeout": 0})
+    assert asked.is_held
+    publish(server, 3)
+    assert asked.data == [1, 2]
+    assert codes(server) == ["resource.overflow.queue.entries"]
+
+
+def test_a_queue_that_is_held_while_its_reply_waits_for_the_store_hands_nothing_over() -> None:
+    server = RestartableServer()
+    client = named(server, ack=False)
+    publish(server, 1)
+    connect(client, None)
+    server = server.reborn()
+    client = again(client, server)
+    asked = client.connect(advice={"timeout": 0})
+    assert asked.is_held
+    server.bayeux.life.hold_back(client.session, "lunch", who="operator", now=server.now)
+    server.turn()
+    assert (asked.is_held, asked.data) == (False, [])
+    server.bayeux.life.resume(client.session, server.now)
+    assert connect(client, None).data == [1]

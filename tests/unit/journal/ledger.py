@@ -2,11 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 
-from holdfast.bayeux.extending.base import ServerExtension
-from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.wire.codec import Json
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.marks import BatchMark, Marked
 from holdfast.delivery.messages.message import Message
@@ -16,12 +12,9 @@ from holdfast.journal.frame import decode
 from holdfast.journal.schema import SETTLED, Event, Kind
 from holdfast.journal.unfold import unfold
 from holdfast.journal.writer import JournalWriter
-from tests.unit.bayeux.delivery_store import SlowStore
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 WALL_US = 1_763_600_000_000_000
-# A receiver and a message.
-Copy = tuple[str, int]
 
 
 class Shelf:
@@ -36,28 +29,6 @@ class Shelf:
         self, frame: bytes, notes: Sequence[int], refused: Callable[[], None] | None = None
     ) -> None:
         self.frames.append(frame)
-
-
-class Register(ServerExtension):
-    """Remembers the event of each message by the id of the message."""
-
-    def __init__(self, server: Bayeux, about: dict[int, Json]) -> None:
-        self._stamp = server.state.node.stamp
-        server.state.node = replace(server.state.node, stamp=self.stamp)
-        self._about = about
-        # What the next stamp is for, if it is a message; one that gets none is on no channel that
-        # anybody asks for.
-        self._event: Json | None = None
-
-    def event(self, event: Json) -> None:
-        self._event = event
-
-    def stamp(self) -> int:
-        stamp = self._stamp()
-        if self._event is not None:
-            self._about[stamp] = self._event
-            self._event = None
-        return stamp
 
 
 class Writing(FakeKeeper):
@@ -116,38 +87,15 @@ class Writing(FakeKeeper):
         if key is not None:
             self.drop(key, [letter.message for letter in letters])
 
-
-class JournaledStore(SlowStore, Writing):
-    """The store of the delivery machine, with a journal."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.journal = self.writer
-        self.about: dict[int, Json] = {}
-
-    def serve(self, server: Bayeux) -> None:
-        server.state.installed.extend(Register(server, self.about))
-
     def events(self) -> list[Event]:
         """Everything in the journal."""
         self.writer.flush(0.0)
         return [event for frame in self.shelf.frames for event in unfold(decode(frame))]
 
-
-def ends(events: Sequence[Event]) -> dict[Copy, list[str]]:
-    """How each copy ended, by the journal."""
-    found: dict[Copy, list[str]] = {}
-    for event in events:
-        if event.kind in SETTLED and event.receiver and event.msg:
-            kind = "acked" if event.kind == Kind.WRITTEN else event.kind
-            found.setdefault((event.receiver, event.msg), []).append(kind)
-    return found
+    def ends(self) -> Counter[str]:
+        """How many copies ended in each way, by the journal; those that moved go on elsewhere."""
+        found = (each for each in self.events() if each.kind in SETTLED - {Kind.MOVED})
+        return Counter(_END.get(each.kind, each.code or each.kind) for each in found)
 
 
-def copies(events: Sequence[Event]) -> Counter[int]:
-    """How many copies of each message there were."""
-    found: Counter[int] = Counter()
-    for event in events:
-        if event.msg and event.kind in (Kind.PUBLISHED, Kind.REPLAYED):
-            found[event.msg] += 1 if event.copies is None else event.copies
-    return found
+_END = {Kind.WRITTEN: "acked", **{kind: kind for kind in (Kind.ACKED, Kind.DEAD, Kind.EXPIRED)}}

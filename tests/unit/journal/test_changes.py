@@ -3,16 +3,15 @@
 from holdfast.journal.schema import Kind
 from tests.unit.bayeux.harness import server_of
 from tests.unit.bayeux.second_lives import connect, named, publish, take
-from tests.unit.journal.ledger import JournaledStore
+from tests.unit.journal.ledger import Writing
 
 
 class Scene:
     """A server with a journal."""
 
     def __init__(self) -> None:
-        self.store = JournaledStore()
+        self.store = Writing()
         self.server = server_of(keeper=self.store, journal=self.store.writer)
-        self.store.serve(self.server.bayeux)
 
     def changes(self) -> list[str]:
         """The changes since the last call: what, how, and of which session."""
@@ -95,7 +94,7 @@ def test_the_journal_records_that_a_dispatcher_is_polling_alive_again_and_dead()
 
 
 def test_the_journal_records_what_did_not_arrive_from_another_shard() -> None:
-    store = JournaledStore()
+    store = Writing()
     store.writer.missed(2, 7)
     store.writer.missed(3, 0)
     found = [(each.what, each.number) for each in store.events() if each.kind == Kind.GAP]

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.journal.schema import Event, Kind
 from tests.unit.bayeux.harness import Server, server_of
-from tests.unit.journal.ledger import JournaledStore
+from tests.unit.journal.ledger import Writing
 
 pytestmark = pytest.mark.untraced
 
@@ -15,9 +15,8 @@ class Scene:
     """A server with a journal, and a client that publishes."""
 
     def __init__(self) -> None:
-        self.store = JournaledStore()
+        self.store = Writing()
         self.server: Server = server_of(keeper=self.store, journal=self.store.writer)
-        self.store.serve(self.server.bayeux)
         self.client = self.server.connected()
 
     def refuse(self, channel: str, times: int = 1) -> None:

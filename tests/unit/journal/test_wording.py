@@ -19,7 +19,7 @@ from holdfast.journal.unfold import unfold
 from holdfast.journal.wording import LONGEST, wording_of
 from tests.unit.bayeux.harness import server_of
 from tests.unit.bayeux.second_lives import connect, named, publish
-from tests.unit.journal.ledger import JournaledStore, Writing
+from tests.unit.journal.ledger import Writing
 
 if TYPE_CHECKING:
     from holdfast.bayeux.wire.codec import Json
@@ -81,9 +81,8 @@ def test_a_wording_is_short_and_has_no_digits(text: str) -> None:
 
 def refusal(code: str, text: str) -> list[Event]:
     """The journal of a session that refuses a message."""
-    store = JournaledStore()
+    store = Writing()
     server = server_of(keeper=store, journal=store.writer)
-    store.serve(server.bayeux)
     client = named(server)
     publish(server, 1)
     connect(client, 1)

@@ -26,7 +26,7 @@ from tests.unit.bayeux.publish.test_point_to_point import (
 )
 from tests.unit.bayeux.sessions.test_login_events import heard, operator
 from tests.unit.extensions.delivering import codes, connect
-from tests.unit.journal.ledger import JournaledStore
+from tests.unit.journal.ledger import Writing
 
 UNKNOWN = "404:user.ptp.unknownDestination,client/"
 HERE, THERE = "203.0.113.7", "198.51.100.9"
@@ -286,7 +286,7 @@ def test_the_server_can_address_a_session_that_does_not_exist() -> None:
 
 
 def test_the_journal_notes_a_dead_letter_of_a_session_that_takes_no_ptp() -> None:
-    store = JournaledStore()
+    store = Writing()
     server = server_with(keeper=store, journal=store.writer)
     bob = server.client()
     address(bob, "hello", forced("joe/3"))

@@ -26,7 +26,7 @@ from holdfast.journal.schema import Kind
 from holdfast.settings import ChannelSettings
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, server_of
 from tests.unit.bayeux.second_lives import RestartableServer, again, connect, drain, named, take
-from tests.unit.journal.ledger import JournaledStore
+from tests.unit.journal.ledger import Writing
 
 KEEPS = {"/a": ChannelSettings(history=5), "/b/**": ChannelSettings(history=3)}
 DURABLE = {"/a": ChannelSettings(history=5, durable=True)}
@@ -962,7 +962,7 @@ def test_the_store_has_the_messages_that_a_named_session_catches_up_on() -> None
 
 
 def test_a_subscriber_to_a_pending_publish_is_journalled_as_another_receiver_of_it() -> None:
-    store = JournaledStore()
+    store = Writing()
     ack = partial(Ack, announces_batch=False)
     server = Server(DeliveryWire, ack, keeper=store, journal=store.writer, channels=DURABLE)
     client = server.client(ext={"ack": True, "delivery": {"session": "joe/1"}})
