@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 from holdfast import compose
 from holdfast.bayeux.session import Exchange
@@ -84,6 +84,7 @@ if __name__ == "__main__":
     with (
         patch.object(compose, "_forwarding", _forwarding),
         patch.object(forwarding, "Door", Door),
+        patch.object(sharding, "ShardParts", lambda *_, **__: Mock(neighbours=None)),
         patch.object(sharding, "Sharding", lambda *_, **__: None),
         patch.object(Deployment, "proposed", lambda name: Deployment(name or "abroad", bytes(32))),
     ):
