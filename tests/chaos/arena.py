@@ -187,12 +187,6 @@ class Arena:
             if late_s > _PULSE_S:
                 self.history.note("arena", What.LATE, ns=int(late_s * 1e9))
 
-    async def letters(self, count: int, within_s: float = 30.0) -> None:
-        """Wait until there are so many dead letters."""
-        async with asyncio.timeout(within_s):
-            while (await self.processes.counters())["dead"] < count:  # noqa: ASYNC110
-                await asyncio.sleep(_LOOK_S)
-
     async def _wait_for(self, is_so: Callable[[], bool], within_s: float) -> None:
         for _ in range(int(within_s / _LOOK_S)):
             if is_so():

@@ -46,7 +46,6 @@ class Target(Enum):
     STORE = "store"
     SERVER = "server"
     NETWORK = "network"
-    CLOCK = "clock"
 
 
 class Kind(Enum):
@@ -81,8 +80,6 @@ class Kind(Enum):
     PROMOTE_AND_KILL = "promote replica of dead primary, kill server"
     REPLACE_FROZEN = "promote replica of frozen primary"
     REPLACE_FROZEN_AND_KILL = "promote replica of frozen primary, kill server"
-    # Only for a server that `tests.chaos.jumping` runs.
-    JUMP_CLOCK = "wall clock a day ahead"
 
     @property
     def target(self) -> Target:
@@ -90,7 +87,6 @@ class Kind(Enum):
 
 
 _TARGETS = {
-    Kind.JUMP_CLOCK: Target.CLOCK,
     Kind.KILL_STORE: Target.STORE,
     Kind.PAUSE_STORE: Target.STORE,
     Kind.CUT_STORE: Target.STORE,
@@ -174,7 +170,6 @@ class Nemesis:
             Kind.HAND_OVER: self._hand_over,
             Kind.FAIL_HAND_OVER: lambda: self._hand_over(next(self._of_successor)),
             Kind.DIE_IN_HAND_OVER: lambda: self._hand_over(next(self._of_former)),
-            Kind.JUMP_CLOCK: lambda: processes.signal_server(signal.SIGUSR1),
             Kind.RESET: proxy.reset,
             Kind.REFUSE: proxy.refuse,
             Kind.EAT_RESPONSES: lambda: proxy.eat_responses(3),
@@ -196,7 +191,6 @@ class Nemesis:
             Kind.PROMOTE_AND_KILL: self._promote_and_kill,
             Kind.REPLACE_FROZEN: self._thaw_replaced,
             Kind.REPLACE_FROZEN_AND_KILL: self._thaw_replaced_and_kill,
-            Kind.JUMP_CLOCK: lambda: processes.signal_server(signal.SIGUSR2),
             Kind.KILL_SERVER: self._start,
             Kind.PAUSE_SERVER: processes.thaw,
             Kind.RESTART_SERVER: self._start,

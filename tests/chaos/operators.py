@@ -13,7 +13,6 @@ from tests.chaos.talker import Lost
 
 _ANSWER_S = 5.0
 _AGAIN_S = 0.1
-_BEGINS_S = 30.0
 NAME = "operator"
 
 
@@ -72,15 +71,6 @@ class Operator:
         begun.ok()
         id: str = answer["id"]
         return id
-
-    async def cancel(self, id: str) -> None:
-        await self._ask("DELETE", f"/replays/{id}")
-
-    async def replaying(self, id: str) -> None:
-        """Wait until the replay has delivered something."""
-        async with asyncio.timeout(_BEGINS_S):
-            while not (await self._ask("GET", f"/replays/{id}"))["sent"]:  # noqa: ASYNC110
-                await asyncio.sleep(_AGAIN_S)
 
     async def replayed(self, id: str, within_s: float) -> dict[str, Any]:
         """Wait for the end of the replay, and return it."""

@@ -25,9 +25,7 @@ from tests.chaos.talker import SocketTalker
 Kinds = tuple[Kind, ...]
 # A store that goes back at the moment in which the server is killed keeps no promise.
 EVERYTHING = tuple(
-    kind
-    for kind in Kind
-    if kind not in (Kind.TAKE_STORE_BACK, Kind.JUMP_CLOCK, *HAND_OVERS, *PROMOTIONS)
+    kind for kind in Kind if kind not in (Kind.TAKE_STORE_BACK, *HAND_OVERS, *PROMOTIONS)
 )
 # A loss of power takes what was not on disk yet.
 DEATHS = tuple(kind for kind in SERVER if kind is not Kind.LOSE_POWER)
