@@ -43,33 +43,6 @@ def publish(person: Person, channel: str, data: object, **ext: object) -> Json:
     return reply
 
 
-def test_a_request_is_answered_once_although_the_server_is_killed_before_and_after_the_reply(
-    tmp_path: Path,
-) -> None:
-    with following(tmp_path, channels={"/data/*": {"durable": True}}) as servers:
-        ann = Person(servers.last, "ann/1", request=True)
-        bob = Person(servers.last, "bob/1", request=True)
-        bob.send("/meta/subscribe", subscription=POWER)
-        reply_to = f"{ann.ret}/4000001"
-        assert publish(ann, POWER, "?", replyTo=reply_to, timeout=120_000)["successful"]
-        (request,) = bob.events()
-        assert request["ext"]["replyTo"] == reply_to
-        # This acknowledges the request.
-        assert bob.events() == []
-
-        servers.kill()
-        eve = Person(servers.last, "eve/1", request=True)
-        bob = Person(servers.last, "bob/1", request=bob.ret)
-        assert publish(eve, reply_to, "forged")["error"] == f"403:{reply_to}:reply_denied"
-        assert publish(bob, reply_to, 230)["successful"]
-        assert publish(bob, reply_to, 231)["error"] == f"409:{reply_to}:duplicate_reply"
-
-        servers.kill()
-        ann = Person(servers.last, "ann/1", request=ann.ret)
-        (reply,) = ann.events()
-        assert (reply["channel"], reply["data"]) == (reply_to, 230)
-
-
 def test_a_request_ends_when_the_next_server_finds_no_responder_left(
     tmp_path: Path,
 ) -> None:
@@ -86,23 +59,3 @@ def test_a_request_ends_when_the_next_server_finds_no_responder_left(
         ann = Person(servers.last, "ann/1", request=ann.ret)
         (error,) = ann.events_soon()
         assert (error["channel"], error["error"]) == (reply_to, f"404:{POWER}:no_responders")
-
-
-def test_a_refusal_after_a_kill_reaches_the_requester(tmp_path: Path) -> None:
-    with following(tmp_path, channels={"/data/*": {"durable": True}}) as servers:
-        ann = Person(servers.last, "ann/1", request=True)
-        bob = Person(servers.last, "bob/1", request=True)
-        bob.send("/meta/subscribe", subscription=POWER)
-        reply_to = f"{ann.ret}/4000001"
-        assert publish(ann, POWER, "?", replyTo=reply_to, timeout=120_000)["successful"]
-
-        servers.kill()
-        bob = Person(servers.last, "bob/1", request=bob.ret)
-        (request,) = bob.events_soon()
-        seq = request["ext"]["delivery"]["seq"]
-        refusal = {"seq": seq, "errorCode": "user.update.error", "message": "disk full"}
-        bob.send("/service/delivery", data=[refusal])
-        ann = Person(servers.last, "ann/1", request=ann.ret)
-        (error,) = ann.events_soon()
-        assert error["error"] == f"500:{POWER},user.update.error:responder_error"
-        assert error["data"]["message"] == "disk full"
