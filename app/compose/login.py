@@ -11,13 +11,11 @@ from typing import TypeVar
 from holdfast.bayeux.api import ServerApi
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.login.authenticator import Authenticator, Methods
-from holdfast.login.credentials import CredentialPlaces
 from holdfast.login.extension import Logins
 from holdfast.login.failures import Unusable
 from holdfast.login.key_sources import KeyFile, KeySource, KeyUrl, at, discovered
 from holdfast.login.passwords import read_users
 from holdfast.login.rights_file import read_rights, without_file
-from holdfast.login.tokens import TokenRules
 from holdfast.login.watched_file import WatchedFile
 from holdfast.settings import Settings
 from holdfast.web.fetching import open_fetcher
@@ -57,8 +55,8 @@ def _of_administration(methods: Methods) -> Authenticator:
 
     Any page of this site could send a request with its users' cookies.
     """
-    places = replace(methods.places, cookie="")
-    return Authenticator(replace(methods, places=places, allows_anonymous=False))
+    others = {"login_cookie": None, "login_anonymous": False}
+    return Authenticator(replace(methods, settings=methods.settings.model_copy(update=others)))
 
 
 def _methods(settings: Settings, stack: AsyncExitStack) -> Methods:
@@ -66,23 +64,9 @@ def _methods(settings: Settings, stack: AsyncExitStack) -> Methods:
     if settings.login_passwords is not None:
         users = _read("login_passwords", partial(WatchedFile, settings.login_passwords, read_users))
     return Methods(
+        settings,
         keys=_keys(settings, stack) if settings.takes_tokens else None,
-        rules=TokenRules(
-            audiences=tuple(settings.login_audience),
-            issuer=settings.login_issuer or "",
-            leeway_s=settings.login_leeway / 1000,
-            subject_claim=settings.login_subject_claim,
-            groups_claim=settings.login_groups_claim,
-            rights_claim=settings.login_rights_claim or "",
-        ),
         users=users,
-        places=CredentialPlaces(
-            cookie=settings.login_cookie or "",
-            header=settings.login_header or "",
-            groups_header=settings.login_groups_header or "",
-            uses_certificates=settings.login_certificate,
-        ),
-        allows_anonymous=settings.login_anonymous,
     )
 
 

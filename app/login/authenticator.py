@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from holdfast.bayeux.wire.caller import Caller
@@ -13,7 +13,6 @@ from holdfast.bayeux.wire.terms import is_subject
 from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.login import passwords
 from holdfast.login.credentials import (
-    CredentialPlaces,
     PasswordCredentials,
     password_of,
     shown_by,
@@ -23,9 +22,10 @@ from holdfast.login.credentials import (
 from holdfast.login.failures import Cause, LoginFailed
 from holdfast.login.key_sources import KeySource
 from holdfast.login.passwords import CheckedPasswords, User, Users
-from holdfast.login.tokens import TokenRules, key_id_of, subject_in, verify
+from holdfast.login.tokens import key_id_of, subject_in, verify
 from holdfast.login.verification_keys import VerificationKeys
 from holdfast.login.watched_file import WatchedFile
+from holdfast.settings.login import LoginSettings
 
 # Each keeps a processor busy for 20 ms, and the event loop needs one.
 _PASSWORDS_AT_ONCE = 2
@@ -37,11 +37,9 @@ ANONYMOUS = Login(NOBODY, LoginMethod.ANONYMOUS)
 class Methods:
     """The configured ways to log in."""
 
+    settings: LoginSettings
     keys: KeySource | None = None
-    rules: TokenRules = field(default_factory=TokenRules)
     users: WatchedFile[Users] | None = None
-    places: CredentialPlaces = field(default_factory=CredentialPlaces)
-    allows_anonymous: bool = False
 
 
 class Authenticator:
@@ -62,7 +60,7 @@ class Authenticator:
         login = await self._prove(handshake, caller, may_guess)
         if login is not None:
             return login
-        if not self._methods.allows_anonymous:
+        if not self._methods.settings.login_anonymous:
             raise LoginFailed(Cause.MISSING)
         return ANONYMOUS
 
@@ -74,14 +72,14 @@ class Authenticator:
         methods = self._methods
         try:
             if methods.keys is not None:
-                tokens = tokens_of(handshake, caller, methods.places.cookie)
+                tokens = tokens_of(handshake, caller, methods.settings.login_cookie)
                 if tokens:
                     return self._named_in(tokens, methods.keys.keys())
             if methods.users is not None:
                 found = password_of(handshake, caller)
                 if found is not None:
                     return found.subject
-            proved = (prove(caller, methods.places) for prove in _OF_REQUESTS.values())
+            proved = (prove(caller, methods.settings) for prove in _OF_REQUESTS.values())
             return next((login.subject for login in proved if login is not None), None)
         except LoginFailed:
             return None
@@ -91,7 +89,7 @@ class Authenticator:
             # Other hosts of the domain may have set some of them.
             with suppress(LoginFailed):
                 return self._proved_by(tokens, keys).subject
-        return subject_in(tokens[0], self._methods.rules)
+        return subject_in(tokens[0], self._methods.settings)
 
     def renewed(self, message: Json, login: Login) -> Login | None:
         """Return the login that a message's token proves; None if this login cannot be renewed.
@@ -101,14 +99,14 @@ class Authenticator:
         keys = self._methods.keys
         if keys is None or login.method is not LoginMethod.TOKEN:
             return None
-        renewed = verify(token_of(message), keys.keys(), self._methods.rules)
+        renewed = verify(token_of(message), keys.keys(), self._methods.settings)
         if renewed.subject != login.subject:
             raise LoginFailed(Cause.CONTRADICTION)
         return renewed
 
     def shown_by(self, caller: Caller) -> str:
         """Return the tokens and passwords that a request shows besides its messages."""
-        return shown_by(caller, self._methods.places.cookie)
+        return shown_by(caller, self._methods.settings.login_cookie)
 
     def check_shown(self, login: Login, caller: Caller) -> Login:
         """Return the login that a later request shows in its own headers; if none, the session's.
@@ -118,7 +116,7 @@ class Authenticator:
         """
         methods, shown = self._methods, login
         if methods.keys is not None:
-            tokens = tokens_of({}, caller, methods.places.cookie)
+            tokens = tokens_of({}, caller, methods.settings.login_cookie)
             if tokens:
                 shown = self._proved_by(tokens, methods.keys.keys())
         password = None if methods.users is None else password_of({}, caller)
@@ -139,7 +137,7 @@ class Authenticator:
         if prove is None:
             return True
         try:
-            named = prove(caller, self._methods.places)
+            named = prove(caller, self._methods.settings)
         except LoginFailed:
             return False
         return named is not None and (named.subject, named.groups) == (login.subject, login.groups)
@@ -154,7 +152,7 @@ class Authenticator:
     ) -> Login | None:
         methods = self._methods
         if methods.keys is not None:
-            tokens = tokens_of(handshake, caller, methods.places.cookie)
+            tokens = tokens_of(handshake, caller, methods.settings.login_cookie)
             if tokens:
                 return await self._by_token(tokens, methods.keys)
         if methods.users is not None:
@@ -162,7 +160,7 @@ class Authenticator:
             if found is not None:
                 return await self._by_password(found, methods.users, may_guess)
         for prove in _OF_REQUESTS.values():
-            login = prove(caller, methods.places)
+            login = prove(caller, methods.settings)
             if login is not None:
                 return login
         return None
@@ -178,7 +176,7 @@ class Authenticator:
         logins, failure = [], LoginFailed(Cause.MISSING)
         for token in tokens:
             try:
-                logins.append(verify(token, keys, self._methods.rules))
+                logins.append(verify(token, keys, self._methods.settings))
             except LoginFailed as failed:
                 failure = failed
         if not logins:
@@ -215,16 +213,16 @@ def _by_user(user: User) -> Login:
     return Login(user.subject, LoginMethod.PASSWORD, frozenset(user.groups))
 
 
-def _by_header(caller: Caller, places: CredentialPlaces) -> Login | None:
-    if not places.header or not caller.is_proxied:
+def _by_header(caller: Caller, settings: LoginSettings) -> Login | None:
+    if not settings.login_header or not caller.is_proxied:
         return None
-    subjects = _values(caller, places.header)
+    subjects = _values(caller, settings.login_header)
     if not subjects:
         return None
     # A second one would be the client's own, which the proxy should have removed.
     if len(subjects) > 1 or not is_subject(subjects[0]):
         raise LoginFailed(Cause.SUBJECT)
-    listed = _values(caller, places.groups_header) if places.groups_header else []
+    listed = _values(caller, settings.login_groups_header) if settings.login_groups_header else []
     if len(listed) > 1:
         raise LoginFailed(Cause.SUBJECT)
     groups = frozenset(each.strip() for value in listed for each in value.split(","))
@@ -236,8 +234,8 @@ def _values(caller: Caller, header: str) -> list[str]:
     return [value for key, value in caller.headers.items() if key.lower() == name]
 
 
-def _by_certificate(caller: Caller, places: CredentialPlaces) -> Login | None:
-    if not places.uses_certificates or not caller.tls_subject:
+def _by_certificate(caller: Caller, settings: LoginSettings) -> Login | None:
+    if not settings.login_certificate or not caller.tls_subject:
         return None
     names = [value for name, value in caller.tls_subject if name == "commonName"]
     if len(names) != 1 or not is_subject(names[0]):
@@ -247,7 +245,7 @@ def _by_certificate(caller: Caller, places: CredentialPlaces) -> Login | None:
 
 
 # The proofs that every request of a client repeats, in the order in which they count.
-_OF_REQUESTS: Final[Mapping[LoginMethod, Callable[[Caller, CredentialPlaces], Login | None]]] = {
+_OF_REQUESTS: Final[Mapping[LoginMethod, Callable[[Caller, LoginSettings], Login | None]]] = {
     LoginMethod.HEADER: _by_header,
     LoginMethod.CERTIFICATE: _by_certificate,
 }

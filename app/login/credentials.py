@@ -18,18 +18,7 @@ class PasswordCredentials:
     password: str = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class CredentialPlaces:
-    """The places of credentials besides the handshake and `Authorization`."""
-
-    # Empty: not in a cookie, not in a proxy's header.
-    cookie: str = ""
-    header: str = ""
-    groups_header: str = ""
-    uses_certificates: bool = False
-
-
-def tokens_of(message: Json, caller: Caller, cookie: str) -> list[str]:
+def tokens_of(message: Json, caller: Caller, cookie: str | None) -> list[str]:
     """Return the tokens to try: the message's, else the header's, else the cookies'.
 
     Raises `LoginFailed` if the message's is unreadable.
@@ -43,7 +32,7 @@ def tokens_of(message: Json, caller: Caller, cookie: str) -> list[str]:
     return [each for each in caller.cookies(cookie) if looks_like_token(each)] if cookie else []
 
 
-def shown_by(caller: Caller, cookie: str) -> str:
+def shown_by(caller: Caller, cookie: str | None) -> str:
     """Return the credentials that a request shows besides its messages; empty if none."""
     tokens = caller.cookies(cookie) if cookie else []
     return "\n".join(filter(None, (caller.headers.get("Authorization", ""), *tokens)))

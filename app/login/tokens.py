@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import jwt
@@ -12,6 +12,7 @@ from holdfast.bayeux.wire.terms import is_subject
 from holdfast.login.failures import Cause, LoginFailed, Unusable
 from holdfast.login.rights_file import read_claim
 from holdfast.login.verification_keys import VerificationKey, VerificationKeys
+from holdfast.settings.login import LoginSettings
 
 # No proxy lets longer tokens pass in a header.
 _LONGEST = 16 * 1024
@@ -31,21 +32,6 @@ _CAUSES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TokenRules:
-    """The claims that a token must have, and the one that names its subject."""
-
-    # Empty: tokens for any audience are accepted, and any issuer's.
-    audiences: tuple[str, ...] = ()
-    issuer: str = ""
-    leeway_s: float = 30.0
-    # Paths of claims: names, separated by dots.
-    subject_claim: str = "sub"
-    groups_claim: str = "groups"
-    # Empty: tokens bring no rights.
-    rights_claim: str = ""
-
-
 def looks_like_token(text: object) -> bool:
     """Return whether the text has the form of a token; other extensions have other tokens."""
     return isinstance(text, str) and len(text) <= _LONGEST and _FORM.fullmatch(text) is not None
@@ -56,7 +42,7 @@ def key_id_of(token: str) -> object:
     return _header(token).get("kid")
 
 
-def subject_in(token: str, rules: TokenRules) -> str | None:
+def subject_in(token: str, settings: LoginSettings) -> str | None:
     """Return the subject that the token names, unverified, or None if it names none."""
     if not looks_like_token(token):
         return None
@@ -64,11 +50,11 @@ def subject_in(token: str, rules: TokenRules) -> str | None:
         claims = jwt.decode(token, options={"verify_signature": False})
     except (jwt.PyJWTError, ValueError, TypeError, OverflowError):
         return None
-    subject = _claim(claims, rules.subject_claim)
+    subject = _claim(claims, settings.login_subject_claim)
     return str(subject) if is_subject(subject) else None
 
 
-def verify(token: str, keys: VerificationKeys, rules: TokenRules) -> Login:
+def verify(token: str, keys: VerificationKeys, settings: LoginSettings) -> Login:
     """Return the login that the token proves. Raises `LoginFailed`."""
     header = _header(token)
     if not keys.keys:
@@ -82,21 +68,21 @@ def verify(token: str, keys: VerificationKeys, rules: TokenRules) -> Login:
     failure = LoginFailed(Cause.SIGNATURE)
     for key in candidates:
         try:
-            return _login(_claims(token, key, rules), rules)
+            return _login(_claims(token, key, settings), settings)
         except LoginFailed as failed:
             if failed.cause is not Cause.SIGNATURE:
                 raise
-            failure = _explained(failed, token, key, rules)
+            failure = _explained(failed, token, key, settings)
     raise failure
 
 
 def _explained(
-    failed: LoginFailed, token: str, key: VerificationKey, rules: TokenRules
+    failed: LoginFailed, token: str, key: VerificationKey, settings: LoginSettings
 ) -> LoginFailed:
     """Return the failure, with a hint if the token was signed with all bytes of the key file."""
     if key.untrimmed:
         try:
-            _claims(token, replace(key, key=key.untrimmed), rules)
+            _claims(token, replace(key, key=key.untrimmed), settings)
         except LoginFailed as other:
             if other.cause is Cause.SIGNATURE:
                 return failed
@@ -113,17 +99,17 @@ def _header(token: str) -> Mapping[str, Any]:
         raise LoginFailed(Cause.MALFORMED) from None
 
 
-def _claims(token: str, key: VerificationKey, rules: TokenRules) -> Mapping[str, Any]:
+def _claims(token: str, key: VerificationKey, settings: LoginSettings) -> Mapping[str, Any]:
     try:
         return jwt.decode(
             token,
             key.key,
             algorithms=list(key.algorithms),
-            audience=rules.audiences or None,
-            issuer=rules.issuer or None,
-            leeway=rules.leeway_s,
+            audience=settings.login_audience or None,
+            issuer=settings.login_issuer or None,
+            leeway=settings.login_leeway / 1000,
             # A token without an end could only be revoked.
-            options={"require": ["exp"], "verify_aud": bool(rules.audiences)},
+            options={"require": ["exp"], "verify_aud": bool(settings.login_audience)},
         )
     except jwt.PyJWTError as error:
         cause = next((each for kind, each in _CAUSES if isinstance(error, kind)), Cause.MALFORMED)
@@ -132,8 +118,8 @@ def _claims(token: str, key: VerificationKey, rules: TokenRules) -> Mapping[str,
         raise LoginFailed(Cause.MALFORMED) from None
 
 
-def _login(claims: Mapping[str, Any], rules: TokenRules) -> Login:
-    subject = _claim(claims, rules.subject_claim)
+def _login(claims: Mapping[str, Any], settings: LoginSettings) -> Login:
+    subject = _claim(claims, settings.login_subject_claim)
     if not is_subject(subject):
         raise LoginFailed(Cause.SUBJECT)
     token_id, issued = claims.get("jti", ""), claims.get("iat", 0)
@@ -142,15 +128,15 @@ def _login(claims: Mapping[str, Any], rules: TokenRules) -> Login:
     return Login(
         subject=str(subject),
         method=LoginMethod.TOKEN,
-        groups=_groups(_claim(claims, rules.groups_claim)),
-        expires_s=min(int(claims["exp"]), _LATEST_S) + rules.leeway_s,
+        groups=_groups(_claim(claims, settings.login_groups_claim)),
+        expires_s=min(int(claims["exp"]), _LATEST_S) + settings.login_leeway / 1000,
         issued_s=float(min(int(issued), _LATEST_S)),
         token_id=token_id,
-        rights=_rights(claims, rules.rights_claim),
+        rights=_rights(claims, settings.login_rights_claim),
     )
 
 
-def _rights(claims: Mapping[str, Any], path: str) -> tuple[Right, ...]:
+def _rights(claims: Mapping[str, Any], path: str | None) -> tuple[Right, ...]:
     """Return the token's rights. An unusable one could be a denial, so the login fails."""
     given = _claim(claims, path) if path else None
     if given is None:

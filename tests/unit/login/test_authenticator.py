@@ -5,9 +5,11 @@ import pytest
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller
 from holdfast.bayeux.wire.login import Login, LoginMethod
 from holdfast.login.authenticator import Authenticator, Methods
-from holdfast.login.credentials import CredentialPlaces
+from holdfast.settings.login import LoginSettings
 
-PLACES = CredentialPlaces(header="X-User", groups_header="X-Groups", uses_certificates=True)
+SETTINGS = LoginSettings(
+    login_header="X-User", login_groups_header="X-Groups", login_certificate=True
+)
 BY_CERTIFICATE = Login("ada", LoginMethod.CERTIFICATE, frozenset({"staff"}))
 BY_HEADER = Login("ada", LoginMethod.HEADER, frozenset({"staff"}))
 BY_TOKEN = Login("ada", LoginMethod.TOKEN)
@@ -44,10 +46,10 @@ def named(name: str, groups: str, *, is_proxied: bool = True) -> Caller:
 def test_a_session_is_open_to_requests_that_still_prove_its_login(
     login: Login, caller: Caller, is_proved: bool
 ) -> None:
-    assert Authenticator(Methods(places=PLACES)).still_names(login, caller) is is_proved
+    assert Authenticator(Methods(SETTINGS)).still_names(login, caller) is is_proved
 
 
 def test_a_method_that_is_not_configured_proves_nothing() -> None:
-    authenticator = Authenticator(Methods())
+    authenticator = Authenticator(Methods(LoginSettings()))
     assert not authenticator.still_names(BY_CERTIFICATE, shows("ada", "staff"))
     assert not authenticator.still_names(BY_HEADER, named("ada", "staff"))

@@ -15,12 +15,13 @@ from holdfast.bayeux.wire.caller import Caller
 from holdfast.login.authenticator import Authenticator, Methods
 from holdfast.login.failures import Cause, LoginFailed, Unusable
 from holdfast.login.key_sources import KeyUrl, at
-from holdfast.login.tokens import TokenRules, verify
+from holdfast.login.tokens import verify
 from holdfast.login.verification_keys import read_key_set, read_keys
+from holdfast.settings.login import LoginSettings
 from tests.pages import ROOT
 from tests.unit.login.signing import SECRET, ec_key, ed_key, jwk, rsa_key, token
 
-RULES = TokenRules()
+RULES = LoginSettings()
 
 
 @cache
@@ -135,7 +136,7 @@ async def test_whatever_is_in_a_key_set_logins_succeed_or_fail_and_nothing_else(
         """Take no time."""
 
     source = KeyUrl(at("https://id.example.org/keys"), fetch, lambda: 1.0, rest)
-    authenticator = Authenticator(Methods(keys=source))
+    authenticator = Authenticator(Methods(RULES, keys=source))
 
     async def login(shown: str) -> str:
         handshake = {"ext": {"authentication": {"token": shown}}}

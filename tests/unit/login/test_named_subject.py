@@ -8,12 +8,11 @@ import pytest
 
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller
 from holdfast.login.authenticator import Authenticator, Methods
-from holdfast.login.credentials import CredentialPlaces
 from holdfast.login.failures import LoginFailed
 from holdfast.login.key_sources import KeyFile
 from holdfast.login.passwords import User, hashed, read_users
-from holdfast.login.tokens import TokenRules
 from holdfast.login.watched_file import WatchedFile
+from holdfast.settings.login import LoginSettings
 from tests.unit.login.signing import SECRET, token
 
 PASSWORD = "correct horse"
@@ -27,11 +26,16 @@ def authenticator(tmp_path_factory: pytest.TempPathFactory) -> Authenticator:
     (home / "users").write_text(User("ada", hashed(PASSWORD)).line())
     return Authenticator(
         Methods(
+            LoginSettings(
+                login_keys="key",
+                login_subject_claim="id.name",
+                login_cookie="login",
+                login_header="X-User",
+                login_certificate=True,
+                login_anonymous=True,
+            ),
             keys=KeyFile(home / "key"),
-            rules=TokenRules(subject_claim="id.name"),
             users=WatchedFile(home / "users", read_users),
-            places=CredentialPlaces(cookie="login", header="X-User", uses_certificates=True),
-            allows_anonymous=True,
         )
     )
 
