@@ -7,7 +7,7 @@ import pytest
 
 from tests.web.forwarding.workers import workers
 from tests.web.people import Json, Person
-from tests.web.sharding.test_crossing import heard, subscribed
+from tests.web.sharding.test_crossing import heard
 
 pytestmark = pytest.mark.untraced
 
@@ -44,20 +44,3 @@ async def test_subjects_of_all_workers_get_what_is_addressed_to_them(tmp_path: P
             assert sent[0]["ext"] == sent[1]["ext"]
         for person in people:
             assert sorted(await heard(person, 4)) == [0, 1, 2, 3]
-
-
-async def test_subscribers_and_destinations_get_a_publish_to_both(tmp_path: Path) -> None:
-    async with workers(tmp_path, chat=False) as at:
-        people = [at.person(number % 2) for number in range(len(NAMES))]
-        for name, person in zip(NAMES, people, strict=True):
-            await subscribed(person, "/news", f"{name}/1")
-        guest = at.person(0)
-        await guest.handshake()
-        sent = []
-        for number in range(10):
-            qos = {"destinations": [NAMES[number % len(NAMES)]]} if number % 2 else {}
-            sent.append(guest.reply("/news", data=number, ext={"delivery": qos}))
-        replies = [await each for each in sent]
-        assert [each["successful"] for each in replies] == [True] * 10
-        for person in people:
-            assert await heard(person, 10) == [*range(10)]

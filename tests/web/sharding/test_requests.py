@@ -4,8 +4,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json, Person
 
@@ -19,11 +17,10 @@ async def requester(at: Workers, door: int) -> Person:
     return person
 
 
-async def responder(at: Workers, door: int, **qos: Any) -> Person:
+async def responder(at: Workers, door: int) -> Person:
     person = at.person(door)
     assert (await person.handshake())["successful"]
-    ext = {"ext": {"delivery": qos}} if qos else {}
-    assert (await person.reply("/meta/subscribe", subscription=POWER, **ext))["successful"]
+    assert (await person.reply("/meta/subscribe", subscription=POWER))["successful"]
     return person
 
 
@@ -57,43 +54,6 @@ async def test_clients_of_all_workers_answer(tmp_path: Path) -> None:
             assert reply["error"].endswith(":duplicate_reply")
         found = [each["data"] for each in await events(asker, 4)]
         assert found == [0, 1, 2, {"replies": 3, "missing": 0}]
-
-
-async def test_who_has_nobody_to_ask_hears_it_at_once(tmp_path: Path) -> None:
-    async with workers(tmp_path, chat=False) as at:
-        asker = await requester(at, 1)
-        await responder(at, 0, responds=False)
-        for serial, mode in enumerate(("first", "all", "one")):
-            assert (await ask(asker, serial, request=mode))["successful"]
-            [event] = await events(asker)
-            assert event["error"] == f"404:{POWER}:no_responders"
-
-
-async def test_one_client_of_another_worker_is_asked(tmp_path: Path) -> None:
-    async with workers(tmp_path, chat=False) as at:
-        asker = await requester(at, 0)
-        people = [await responder(at, 1), await responder(at, 1)]
-        for person in people:
-            await person.connect(0, ack=0)
-        holding = [asyncio.create_task(person.connect(3_000, ack=0)) for person in people]
-        assert (await ask(asker, request="one"))["successful"]
-        found = [each for held in holding for each in await held if "data" in each]
-        assert len(found) == 1
-
-
-@pytest.mark.parametrize("door", [0, 1])
-async def test_work_is_answered_at_any_worker(tmp_path: Path, door: int) -> None:
-    rules = {POWER: {"work_queue": True}}
-    async with workers(tmp_path, chat=False, channels=rules) as at:
-        askers = [await requester(at, each) for each in (0, 1)]
-        for asker in askers:
-            assert (await ask(asker))["successful"]
-        person = await responder(at, door)
-        for event in await events(person, 2):
-            reply = await person.reply(event["ext"]["replyTo"], data="!")
-            assert reply["successful"], reply
-        for asker in askers:
-            assert [each["data"] for each in await events(asker)] == ["!"]
 
 
 async def test_a_remote_call_is_answered_by_a_client_of_another_worker(tmp_path: Path) -> None:
