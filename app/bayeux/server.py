@@ -10,7 +10,7 @@ from holdfast.bayeux.meta.reading import ExtReader
 from holdfast.bayeux.publish.incoming import PublishHandler
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.requests import RequestHandler
-from holdfast.bayeux.session import Exchange, Pipe, Session
+from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.sessions.claims import Claims
 from holdfast.bayeux.sessions.due import DueSessions
 from holdfast.bayeux.sessions.identities import Identities
@@ -149,14 +149,6 @@ class Bayeux:
         if session is not None and session.held_connect is exchange:
             self.state.sessions.release_connect(session, exchange)
             self.life.clock.await_return(session, now)
-
-    def detach(self, pipe: Pipe, now: float) -> None:
-        """Detach a lost connection. Its session waits for the client to return."""
-        self.life.detach(pipe, now)
-
-    def drained(self, pipe: Pipe) -> None:
-        """Resume sending on a connection that takes bytes again."""
-        self.life.drained(pipe)
 
     def stop(self, now: float, done: Callable[[], None] = ignore) -> None:
         """Answer all held connects, over several turns if necessary, and hold no more.

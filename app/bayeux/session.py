@@ -77,7 +77,7 @@ class Pipe(Protocol):
         ...
 
     def is_draining(self) -> bool:
-        """Whether earlier bytes have not left yet. If so, wait for `Bayeux.drained`."""
+        """Whether earlier bytes have not left yet. If so, wait for `SessionLife.drained`."""
         ...
 
     def has_unread(self) -> bool:

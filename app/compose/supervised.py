@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.succession import CannotGoOn, CannotLeave, Succession
@@ -25,6 +25,8 @@ from holdfast.supervisor.control import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from holdfast.compose.running_server import RunningServer
+
 log = logging.getLogger(__name__)
 
 # How often the supervisor hears that this process lives.
@@ -33,22 +35,6 @@ _BEAT_S = 2.0
 _RESTING_S = 1.0
 _NO_SUPERVISOR = "the supervisor has ended"
 _ABANDONED = f"{_NO_SUPERVISOR}: the server stops"
-
-
-class HandingOver(Protocol):
-    """A server that can leave its place to another process."""
-
-    async def leave(self) -> None:
-        """Come to rest, and give everything to the next process. If this fails, go on."""
-        ...
-
-    async def take_back(self) -> None:
-        """Go on after `leave`: the next process did not start, and has ended."""
-        ...
-
-    async def hand_over(self, door: int) -> None:
-        """Hand the connections over to the next process, which serves."""
-        ...
 
 
 class Supervised(Succession):
@@ -262,7 +248,7 @@ class Supervised(Succession):
             self._channel.send(say=Say.ALIVE)
 
 
-async def do_as_asked(supervisor: Supervised, server: HandingOver) -> bool:
+async def do_as_asked(supervisor: Supervised, server: "RunningServer") -> bool:
     """Do what the supervisor asks for. Returns whether another process serves now.
 
     If not, the server must end: its supervisor has, or it can neither leave nor go on.

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from sys import maxsize
 from typing import TYPE_CHECKING
 
 from holdfast.delivery.basics.ignoring import ignore
@@ -49,8 +50,6 @@ log = logging.getLogger(__name__)
 _TIMEOUT_S = 5.0
 # A store that has left a call unanswered for this long may be about to fail.
 _PROMPT_S = 0.05
-# How many publish keys are remembered.
-_MOST_KEYS = 1_000_000
 # How many writes may wait while a store that lost its state is reopened.
 _MAX_WAITING = 100_000
 
@@ -83,7 +82,7 @@ class Store:
         on_told: Callable[[], None],
         on_fenced: Callable[[], None],
         confirm: Confirm | None = None,
-        most_keys: int = _MOST_KEYS,
+        most_keys: int = maxsize,
         letter_quota: LetterQuota | None = None,
         has_log: bool = False,
         monotonic: Callable[[], float] | None = None,

@@ -6,6 +6,7 @@ thousand times that. One network may use at most half, so that it cannot lock ot
 
 from collections import OrderedDict, deque
 from math import inf
+from sys import maxsize
 from typing import TYPE_CHECKING, Final
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
@@ -25,7 +26,7 @@ class Intake:
     A network is the unit of limits per address (`Caller.network`); an empty one has no share.
     """
 
-    def __init__(self, limit: int = 256 * 1024 * 1024) -> None:
+    def __init__(self, limit: int = maxsize) -> None:
         self.limit = limit
         self.share = limit // 2
         self.used = 0

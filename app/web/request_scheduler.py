@@ -275,11 +275,11 @@ class RequestScheduler:
 
     def detach(self, pipe: Pipe) -> None:
         """Detach a lost socket from its session."""
-        self._bayeux.detach(pipe, self._clock())
+        self._bayeux.life.detach(pipe, self._clock())
 
     def drained(self, pipe: Pipe) -> None:
         """Let a socket that takes bytes again get more."""
-        self._bayeux.drained(pipe)
+        self._bayeux.life.drained(pipe)
 
     def _go_on_soon(self) -> None:
         if not self._is_due:

@@ -313,7 +313,7 @@ class Rig:
         self.right = FakeRight()
         flush = self.bayeux.state.hub.store.flush
         self.coalescer = WriteCoalescer(self._on_ready, flush, self.right)
-        intake = Intake()
+        intake = Intake(options.max_unfinished_bytes)
         scheduler = RequestScheduler(
             *(self.bayeux, self._clock, intake, self.turn, self.unread, self.right)
         )

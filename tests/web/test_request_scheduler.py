@@ -18,7 +18,7 @@ from holdfast.settings import Settings
 from holdfast.web import request_scheduler
 from holdfast.web.cookies import BrowserCookie
 from holdfast.web.fast_lane import FastLane
-from holdfast.web.intake import SMALL, Intake
+from holdfast.web.intake import SMALL
 from holdfast.web.request_kinds import RequestKind, kind_of
 from tests.abuse.attacker import frame
 from tests.web.requests import (
@@ -809,7 +809,7 @@ async def test_large_requests_have_a_place_while_they_wait_or_are_refused(
         one, other = rig.connect(), rig.connect()
         await one.send(HELLO)
         request = post_messages(LARGE)
-        most = Intake().limit
+        most = rig.endpoint.intake.limit
         rig.endpoint.intake.take(most - len(encode(LARGE)))
         # Otherwise the fast lane would handle them one after the other.
         rig.right.is_silent = front_end is FrontEnd.FAST_LANE
@@ -827,7 +827,7 @@ async def test_a_socket_whose_message_finds_no_place_is_closed_to_come_again() -
     async with Rig() as rig:
         client = rig.connect()
         await client.send(UPGRADE, frame(encode(HANDSHAKE)))
-        rig.endpoint.intake.take(Intake().limit)
+        rig.endpoint.intake.take(rig.endpoint.intake.limit)
         await client.send(frame(encode(LARGE)))
         assert b"\x03\xf3503::server_busy" in bytes(client.transport.written)
 

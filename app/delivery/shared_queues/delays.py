@@ -137,9 +137,10 @@ class Delays(SharedQueues[R]):
     def _enter_queue(self, shared: SharedQueue[R], delayed: Delayed) -> None:
         shared.queue.insert(delayed.message)
         self._ledger.arrived(ARRIVALS[KEY], shared.receiver, delayed.message)
-        self._await(delayed)
+        self.keep_waiting(delayed)
 
-    def _await(self, delayed: Delayed) -> None:
+    def keep_waiting(self, delayed: Delayed) -> None:
+        """Let a message wait, again if it could not be published."""
         self._waiting[delayed.id] = delayed
         heappush(self._by_due, delayed)
 
@@ -152,7 +153,7 @@ class Delays(SharedQueues[R]):
             except (ValueError, KeyError, TypeError) as error:
                 log.error("the delayed message %d is unreadable and stays: %r", message.id, error)
             else:
-                self._await(Delayed(due_ms, message.id, message))
+                self.keep_waiting(Delayed(due_ms, message.id, message))
 
     # Out of the queue
 
@@ -173,10 +174,6 @@ class Delays(SharedQueues[R]):
             if self._waiting.pop(first.id, None) is not None:
                 return first
         return None
-
-    def keep_waiting(self, delayed: Delayed) -> None:
-        """Let a message wait again, because it could not be published."""
-        self._await(delayed)
 
     def published(self, message: Message) -> None:
         """Record that the message has been published. `settle` then removes it."""

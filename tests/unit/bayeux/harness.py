@@ -323,7 +323,7 @@ class Server:
 
     def close(self, socket: Socket) -> None:
         socket.is_cut, socket.is_full = True, False
-        self.bayeux.detach(socket, self.now)
+        self.bayeux.life.detach(socket, self.now)
 
     def resolve(self, outcome: Outcome) -> None:
         """Finish the oldest work that an extension waits for."""

@@ -82,16 +82,16 @@ def test_a_full_socket_gets_nothing_until_it_has_drained() -> None:
     server.turn()
     assert socket.frames == []
     socket.is_full = False
-    server.bayeux.drained(socket)
+    server.bayeux.life.drained(socket)
     server.turn()
     assert data(socket) == [1, 2]
-    server.bayeux.drained(socket)
+    server.bayeux.life.drained(socket)
     server.turn()
     assert socket.frames == []
 
 
 def test_a_drained_socket_without_a_session_is_no_error() -> None:
-    Server().bayeux.drained(Socket())
+    Server().bayeux.life.drained(Socket())
 
 
 def test_the_close_of_a_socket_without_a_session_is_no_error() -> None:

@@ -166,7 +166,7 @@ class PlainDelivery(RuleBasedStateMachine):
             return
         socket.is_full = is_full
         if not is_full:
-            self.publisher.drained(socket)
+            self.publisher.life.drained(socket)
         self.look()
 
     @rule()

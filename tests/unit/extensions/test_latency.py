@@ -93,6 +93,6 @@ def test_waiting_for_a_slow_connection_counts_as_latency() -> None:
     server.advance(3.0)
     assert longest(server, watch) is None
     socket.is_full = False
-    server.bayeux.drained(socket)
+    server.bayeux.life.drained(socket)
     server.turn()
     assert 3_000_000 <= (longest(server, watch) or 0) < 3_100_000

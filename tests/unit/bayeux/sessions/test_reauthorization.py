@@ -318,7 +318,7 @@ def test_a_message_behind_a_removed_one_flows() -> None:
     policy.forbidden.add(SECRET)
     reauthorize_now(server, client.session)
     socket.is_full = False
-    server.bayeux.drained(socket)
+    server.bayeux.life.drained(socket)
     server.turn()
     assert [element["data"] for element in socket.take()] == [2]
 
