@@ -13,9 +13,9 @@ from typing import Annotated, Any, Self
 
 import typer
 
-from holdfast.cli.failures import EXITS, Exit, RemoteFailed
+from holdfast.cli.failures import EXITS, Exit, failed
 from holdfast.cli.options import AsJson
-from holdfast.cli.output import complain, note
+from holdfast.cli.output import note
 from holdfast.cli.remote import DEFAULT_URL, Server, address
 from holdfast.cli.token_times import expired
 from holdfast.cli.unreachable import (
@@ -89,13 +89,13 @@ class ClientLogin:
     ) -> Client:
         """Return a client for these channels; operators' channels need their token.
 
-        If no server is there, it tries again for a while if it `waits`. Raises `RemoteFailed`.
+        If no server is there, it tries again for a while if it `waits`.
         """
         address(self.url)
         for channel in channels:
             # The server would refuse it with a 403, for which there is other advice.
             if channel.startswith(_META):
-                raise RemoteFailed(Exit.USAGE, f"{channel}: {_NO_META}")
+                raise failed(f"{channel}: {_NO_META}", Exit.USAGE)
         token = credentials = None
         if self.token_file is not None:
             token = Server(token_file=self.token_file).token()
@@ -125,8 +125,6 @@ class ClientLogin:
         """Run a conversation; return False if it was interrupted. A failure ends the program."""
         try:
             return asyncio.run(_until_interrupted(conversation))
-        except RemoteFailed as error:
-            exit, text = error.exit, str(error)
         except NotConnected as error:
             exit = Exit.UNREACHABLE
             text = unreachable(self.url, error)
@@ -142,8 +140,7 @@ class ClientLogin:
             )
         except ClientError as error:
             exit, text = Exit.FAILED, str(error)
-        complain(text)
-        raise typer.Exit(exit)
+        raise failed(text, exit)
 
 
 def refusal(error: ReplyError) -> str:

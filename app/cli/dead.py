@@ -9,7 +9,7 @@ from typing import IO, Annotated, Literal
 
 import typer
 
-from holdfast.cli.failures import Exit
+from holdfast.cli.failures import Exit, failed
 from holdfast.cli.letter_options import Everything, Ids, LetterConditions, id_of, wanted
 from holdfast.cli.lists import Range, print_list
 from holdfast.cli.options import AtAddress, Conditions, DryRun, ToServer, Yes
@@ -194,8 +194,7 @@ def export(
         # The reader of the pipe has closed it; the caller ends the program silently.
         raise
     except OSError as error:
-        complain(f"{output or 'standard output'}: {error.strerror}")
-        raise typer.Exit(Exit.FAILED) from None
+        raise failed(f"{output or 'standard output'}: {error.strerror}") from None
     finally:
         if part:
             part.unlink(missing_ok=True)

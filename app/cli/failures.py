@@ -2,6 +2,9 @@
 
 from enum import IntEnum
 
+import typer
+
+from holdfast.cli.output import complain
 from holdfast.web.admin.paths import API
 
 
@@ -46,12 +49,10 @@ _LISTS = {
 }
 
 
-class RemoteFailed(Exception):
-    """The request failed; the text says why, and what to do next."""
-
-    def __init__(self, exit: Exit, text: str) -> None:
-        super().__init__(text)
-        self.exit = exit
+def failed(text: str, exit: Exit = Exit.FAILED) -> typer.Exit:
+    """Say why the command fails, and what to do next; return what ends it, to be raised."""
+    complain(text)
+    return typer.Exit(exit)
 
 
 def advice(status: int, code: str, message: str, *, path: str, retry_after: str | None) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.failures import Exit
-from holdfast.cli.output import complain, note
+from holdfast.cli.failures import Exit, failed
+from holdfast.cli.output import note
 
 if TYPE_CHECKING:
     from holdfast.store.embedded import EmbeddedValkey
@@ -66,8 +66,10 @@ class JournalPlace:
         from holdfast.store.home import Home
 
         if not Home(self.data).directory.exists():
-            complain(f"{self.data} has no data of a server. Name its data directory with --data")
-            raise typer.Exit(Exit.USAGE)
+            raise failed(
+                f"{self.data} has no data of a server. Name its data directory with --data",
+                Exit.USAGE,
+            )
         directories = self._directories
         waiting = [each for each in directories if not _answers(Home(each).socket)]
         with ExitStack() as started:
@@ -89,8 +91,7 @@ def _started(directories: Sequence[Path]) -> Iterator[None]:
             try:
                 runner.run(embedded.open())
             except StoreUnavailable as error:
-                complain(str(error))
-                raise typer.Exit(Exit.UNREACHABLE) from None
+                raise failed(str(error), Exit.UNREACHABLE) from None
             opened.callback(_close, runner, embedded)
         yield
 

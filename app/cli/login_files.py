@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.failures import Exit
-from holdfast.cli.output import complain
+from holdfast.cli.failures import Exit, failed
 from holdfast.login.failures import Unusable
 
 Groups = Annotated[
@@ -37,5 +36,4 @@ def usable_files() -> Iterator[None]:
     try:
         yield
     except Unusable as error:
-        complain(str(error))
-        raise typer.Exit(Exit.USAGE) from None
+        raise failed(str(error), Exit.USAGE) from None

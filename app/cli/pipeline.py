@@ -10,7 +10,7 @@ import typer
 
 from holdfast.cli import pipeline_results as results
 from holdfast.cli import spark
-from holdfast.cli.failures import Exit
+from holdfast.cli.failures import Exit, failed
 from holdfast.cli.journal_place import AtJournal, JournalPlace
 from holdfast.cli.moments import moment, now_ms
 from holdfast.cli.options import AsJson, Limit
@@ -125,11 +125,10 @@ def ingest(
             results.write_present(lake, asked, url, journal.namespace)
     print_progress(done, as_json=as_json)
     if not lake.positions():
-        complain(
+        raise failed(
             f"this store has no journal in the namespace {journal.namespace}: "
             "--namespace names another, and a server whose setting journal is on writes one"
         )
-        raise typer.Exit(Exit.FAILED)
 
 
 def _warning(
@@ -285,8 +284,7 @@ def _write_page(results: "Mapping[str, Result]", place: Path, journal: JournalPl
     try:
         place.write_text(page(results, source=str(journal.lake.resolve())), "utf-8")
     except OSError as error:
-        complain(f"{place}: {error.strerror}")
-        raise typer.Exit(Exit.FAILED) from None
+        raise failed(f"{place}: {error.strerror}") from None
     note(f"Written to {place}")
 
 
@@ -340,16 +338,15 @@ def audit(
     if scope.is_everything:
         results.write_audit(violations, journal)
     if violations:
-        complain(counted(sum(violations.values()), "violation"))
-        raise typer.Exit(Exit.FAILED)
+        raise failed(counted(sum(violations.values()), "violation"))
     note("No violations")
     times = sum(counts.get(kind, 0) for kind in UNCERTAIN)
     if times:
-        complain(
+        raise failed(
             f"not everything is known about {counted(times, 'time')}: see the rows "
-            f"{', '.join(UNCERTAIN)}"
+            f"{', '.join(UNCERTAIN)}",
+            Exit.UNCERTAIN,
         )
-        raise typer.Exit(Exit.UNCERTAIN)
 
 
 def _note_unknown(lake: Lake) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.failures import Exit
+from holdfast.cli.failures import failed
 from holdfast.cli.journal_place import AtJournal, JournalPlace
 from holdfast.cli.options import AsJson, Yes, confirm
-from holdfast.cli.output import answer, complain, print_items, time_of
+from holdfast.cli.output import answer, print_items, time_of
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.spark import failing
 
@@ -38,8 +38,7 @@ def drop(*, id: Id, yes: Yes = False, as_json: AsJson = False, journal: AtJourna
     with failing(), _readers(journal) as readers:
         was_known = readers.drop(id)
     if not was_known:
-        complain(f"no lake has the id {id}: list them with holdfast pipeline lake list")
-        raise typer.Exit(Exit.FAILED)
+        raise failed(f"no lake has the id {id}: list them with holdfast pipeline lake list")
     answer({"lake": id}, f"dropped {id}", as_json=as_json)
 
 

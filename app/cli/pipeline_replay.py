@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from holdfast.cli import spark
-from holdfast.cli.failures import Exit
+from holdfast.cli.failures import failed
 from holdfast.cli.journal_place import AtJournal
 from holdfast.cli.letter_options import Everything
 from holdfast.cli.model_options import options_of
 from holdfast.cli.options import Conditions, DryRun, ToServer, Yes, confirm
-from holdfast.cli.output import Json, complain, note, print_rows, spinner
+from holdfast.cli.output import Json, note, print_rows, spinner
 from holdfast.cli.remote import Server
 from holdfast.cli.replay import HowToReplay, report, watch_job
 from holdfast.cli.spark import ChosenAnswerer, Parquet
@@ -62,8 +62,7 @@ def replay(
     if dry_run or not server.as_json:
         print_rows(*about, as_json=server.as_json)
     if not count:
-        complain("no dead letters match, or all of them were replayed")
-        raise typer.Exit(Exit.FAILED)
+        raise failed("no dead letters match, or all of them were replayed")
     if dry_run:
         note(counted(count, "dead letter"))
         return

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.failures import Exit
+from holdfast.cli.failures import Exit, failed
 from holdfast.cli.journal_place import AtJournal
 from holdfast.cli.options import AsJson
-from holdfast.cli.output import complain, note, print_rows, progress
+from holdfast.cli.output import note, print_rows, progress
 from holdfast.cli.spark import failing
 from holdfast.pipeline.lake import Lake
 from holdfast.units import counted
@@ -42,13 +42,12 @@ def verify(
         print_rows(verification.Flaw._fields, found.flaws, as_json=as_json)
     if found.flaws:
         # The way back depends on the table: readers say it.
-        complain(f"{counted(len(found.flaws), 'file')} changed")
-        raise typer.Exit(Exit.FAILED)
+        raise failed(f"{counted(len(found.flaws), 'file')} changed")
     note(f"{counted(found.files, 'file')} as written")
     if found.unknown:
-        complain(
+        raise failed(
             f"{counted(found.unknown, 'file')} without a digest, from an earlier version or "
             "another program: nobody can tell whether they changed. "
-            "holdfast pipeline verify --add-digests gives them one"
+            "holdfast pipeline verify --add-digests gives them one",
+            Exit.UNCERTAIN,
         )
-        raise typer.Exit(Exit.UNCERTAIN)

@@ -19,13 +19,11 @@ from http.client import (
     RemoteDisconnected,
 )
 from pathlib import Path
-from typing import NoReturn
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 import orjson
-import typer
 
-from holdfast.cli.failures import EXITS, Exit, RemoteFailed, advice
+from holdfast.cli.failures import EXITS, Exit, advice, failed
 from holdfast.cli.output import Json, complain
 from holdfast.cli.unreachable import unreachable
 from holdfast.delivery.basics.json_text import to_json
@@ -62,13 +60,13 @@ class Server:
             token = path.read_text("ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not a token"
-            raise RemoteFailed(
-                Exit.USAGE,
+            raise failed(
                 f"{path}: {reason}. The server creates this file in its data directory; name it "
                 "with --token-file or HOLDFAST_TOKEN_FILE",
+                Exit.USAGE,
             ) from None
         if not token.isprintable() or not token:
-            raise RemoteFailed(Exit.USAGE, f"{path}: the file has no token")
+            raise failed(f"{path}: the file has no token", Exit.USAGE)
         return token
 
     def get(self, path: str, params: Params | None = None) -> Json:
@@ -136,15 +134,13 @@ class Server:
                 self._check(got, place)
                 yield got
         except IncompleteRead:
-            self._fail(Exit.FAILED, "the response is incomplete: try again")
+            raise failed("the response is incomplete: try again") from None
         except RemoteDisconnected:
             # Clients of messages say it so, too.
-            error = ConnectionResetError("Server disconnected")
-            self._fail(Exit.UNREACHABLE, unreachable(self.url, error))
+            why = unreachable(self.url, ConnectionResetError("Server disconnected"))
+            raise failed(why, Exit.UNREACHABLE) from None
         except (HTTPException, OSError) as error:
-            self._fail(Exit.UNREACHABLE, unreachable(self.url, error))
-        except RemoteFailed as error:
-            self._fail(error.exit, str(error))
+            raise failed(unreachable(self.url, error), Exit.UNREACHABLE) from None
 
     def _check(self, response: HTTPResponse, path: str) -> None:
         if response.status < 300:
@@ -153,8 +149,7 @@ class Server:
             error = orjson.loads(response.read())["error"]
             code, message = str(error["code"]), str(error["message"])
         except (ValueError, KeyError, TypeError):
-            raise RemoteFailed(
-                Exit.FAILED,
+            raise failed(
                 f"{self.url}: this is not Holdfast's administration (status "
                 f"{response.status}). A server that other machines can reach serves it at the "
                 "address in its setting admin: use that as --url",
@@ -166,11 +161,7 @@ class Server:
             path=path,
             retry_after=response.headers.get("Retry-After"),
         )
-        raise RemoteFailed(EXITS.get(response.status, Exit.FAILED), text)
-
-    def _fail(self, exit: Exit, text: str) -> NoReturn:
-        complain(text)
-        raise typer.Exit(exit) from None
+        raise failed(text, EXITS.get(response.status, Exit.FAILED))
 
 
 def data_directory() -> Path:
@@ -195,7 +186,7 @@ def data_directory() -> Path:
 def _sent(
     url: str, method: str, path: str, body: bytes | Iterable[bytes] | None, headers: dict[str, str]
 ) -> Iterator[HTTPResponse]:
-    """Send a request; yield the response. Raises `RemoteFailed` if the URL is none."""
+    """Send a request; yield the response."""
     parts = address(url)
     with closing(_connection(parts)) as connection:
         connection.connect()
@@ -236,7 +227,7 @@ class _UnixConnection(HTTPConnection):
 
 
 def address(url: str) -> SplitResult:
-    """Return the parts of a server's URL. Raises `RemoteFailed`."""
+    """Return the parts of a server's URL."""
     try:
         parts = urlsplit(url)
         if parts.scheme == "unix" and parts.path:
@@ -248,7 +239,7 @@ def address(url: str) -> SplitResult:
     except ValueError:
         pass
     text = f"{url}: write a URL such as {DEFAULT_URL} or unix:/run/holdfast.sock"
-    raise RemoteFailed(Exit.USAGE, text)
+    raise failed(text, Exit.USAGE)
 
 
 def _query(params: Params) -> str:

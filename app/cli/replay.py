@@ -8,7 +8,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from holdfast.cli.failures import Exit
+from holdfast.cli.failures import Exit, failed
 from holdfast.cli.letter_options import Everything, Ids, LetterConditions, replay_of, wanted
 from holdfast.cli.lists import Range
 from holdfast.cli.model_options import options_of
@@ -88,8 +88,7 @@ def replay(
         job = _known(server, watch, cancel, limit_s)
     has_nothing_to_do = job["total"] == job["skipped"] and not (dry_run and job["total"])
     if job["state"] == "planned" and has_nothing_to_do and not server.as_json:
-        complain(_why_nothing(job, ids, options.get("to")))
-        raise typer.Exit(Exit.FAILED)
+        raise failed(_why_nothing(job, ids, options.get("to")))
     if job["state"] == "planned" or cancel is not None:
         report(job, as_json=server.as_json)
     elif limit_s is None:
@@ -177,8 +176,10 @@ def report(job: Json, *, as_json: bool, is_awaited: bool = False) -> None:
     if is_idle or is_bad:
         raise typer.Exit(Exit.FAILED)
     if is_awaited and not job["over"]:
-        complain(f"the replay goes on: holdfast dead replay --watch {job['id']} waits again")
-        raise typer.Exit(Exit.UNCERTAIN)
+        raise failed(
+            f"the replay goes on: holdfast dead replay --watch {job['id']} waits again",
+            Exit.UNCERTAIN,
+        )
 
 
 def _summary(plan: Json) -> str:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.failures import Exit
+from holdfast.cli.failures import Exit, failed
 from holdfast.cli.options import AsJson, OfData
-from holdfast.cli.output import Json, answer, complain, note, print_json
+from holdfast.cli.output import Json, answer, note, print_json
 from holdfast.cli.program import Program
 from holdfast.cli.remote import data_directory
 from holdfast.supervisor.asking import ask
@@ -54,12 +54,10 @@ def restart(
         if "failed" in told:
             if as_json:
                 print_json(told, is_line=True)
-            complain(f"the restart has failed{_outcome(told)}: {told['failed']}")
-            raise typer.Exit(Exit.FAILED)
+            raise failed(f"the restart has failed{_outcome(told)}: {told['failed']}")
         if not as_json:
             note(_STEPS.get(told["step"]) or told["step"])
-    complain("the supervisor ended before the restart did: see its log")
-    raise typer.Exit(Exit.FAILED)
+    raise failed("the supervisor ended before the restart did: see its log")
 
 
 def _outcome(told: Json) -> str:
@@ -76,8 +74,7 @@ def _told(path: Path, timeout_s: float | None) -> Iterator[Json]:
     try:
         yield from ask(path, do=Do.RESTART, **limit)
     except OSError as error:
-        complain(_advice(path, error))
-        raise typer.Exit(Exit.UNREACHABLE) from None
+        raise failed(_advice(path, error), Exit.UNREACHABLE) from None
 
 
 def _advice(path: Path, error: OSError) -> str:

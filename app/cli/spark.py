@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.failures import Exit
+from holdfast.cli.failures import failed
 from holdfast.cli.journal_place import JournalPlace
-from holdfast.cli.output import complain, spinner
+from holdfast.cli.output import spinner
 from holdfast.pipeline.failures import PipelineFailed, in_words, is_of_others
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.scope import EVERYTHING, Scope
@@ -211,8 +211,7 @@ def failing() -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, PipelineFailed) and not is_of_others(error):
             raise
-        complain(in_words(error))
-        raise typer.Exit(Exit.FAILED) from None
+        raise failed(in_words(error)) from None
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.clients import AsClient, Count, Session
-from holdfast.cli.failures import Exit
-from holdfast.cli.output import complain, note, speed, telling
+from holdfast.cli.failures import failed
+from holdfast.cli.output import note, speed, telling
 from holdfast.cli.program import Program
 from holdfast.cli.qos import SubscribeOptions
 from holdfast.cli.received import print_received
@@ -116,8 +116,7 @@ def subscribe(
     finally:
         subscriber.sum_up()
     if subscriber.lacks_messages:
-        complain(f"fewer than {counted(count or 0, 'message')} arrived")
-        raise typer.Exit(Exit.FAILED)
+        raise failed(f"fewer than {counted(count or 0, 'message')} arrived")
 
 
 async def _subscribe(client: Client, channels: list[str], options: SubscribeOptions) -> None:

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.failures import Exit
+from holdfast.cli.failures import Exit, failed
 from holdfast.cli.moments import moment, now_ms
 from holdfast.cli.options import AsJson, OfData
-from holdfast.cli.output import answer, complain
+from holdfast.cli.output import answer
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import data_directory
 from holdfast.web.admin.tokens import FILES, Role, TokensUnusable
@@ -50,8 +50,7 @@ def rotate(
     try:
         rotate_token(directory, _ROLES[role], left_s)
     except (TokensUnusable, OSError) as error:
-        complain(str(error))
-        raise typer.Exit(Exit.USAGE) from None
+        raise failed(str(error), Exit.USAGE) from None
     path = directory / FILES[_ROLES[role]]
     until = f"; the old one stays valid for {left_s:.0f} s" if left_s else ""
     shown = {"role": role, "file": str(path), "overlap": left_s}

@@ -7,10 +7,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from holdfast.bayeux.wire.terms import is_subject
-from holdfast.cli.failures import Exit
+from holdfast.cli.failures import failed
 from holdfast.cli.login_files import Groups, PasswordsPath, usable_files
 from holdfast.cli.options import AsJson
-from holdfast.cli.output import answer, complain, print_json, print_table
+from holdfast.cli.output import answer, print_json, print_table
 from holdfast.cli.program import group_of_commands
 from holdfast.login.passwords import LONGEST, PasswordFile, User, check_groups, hashed
 
@@ -81,8 +81,7 @@ def remove(user: Subject, *, file: PasswordsPath, as_json: AsJson = False) -> No
 
 
 def _unknown(user: str) -> NoReturn:
-    complain(f"{user} is not in the file: see holdfast user list")
-    raise typer.Exit(Exit.FAILED)
+    raise failed(f"{user} is not in the file: see holdfast user list")
 
 
 def _read_password(user: str) -> str:

@@ -11,10 +11,11 @@ from pathlib import Path
 from ssl import SSLCertVerificationError, SSLError
 
 import pytest
+import typer
 from aiohttp import ServerDisconnectedError
 
 from bench.processes import reserved_port
-from holdfast.cli.failures import Exit, RemoteFailed
+from holdfast.cli.failures import Exit
 from holdfast.cli.remote import Server
 from holdfast.cli.unreachable import unreachable
 from holdfast.web.admin.faults import RequestFailed
@@ -187,8 +188,9 @@ def test_the_token_is_read_from_the_data_directory_of_the_settings(
     (tmp_path / "holdfast.toml").write_text("data = [")
     monkeypatch.delenv("HOLDFAST_DATA")
     assert Server().token() == "data"
-    with pytest.raises(RemoteFailed, match="No such file"):
+    with pytest.raises(typer.Exit) as ended:
         Server(token_file=tmp_path / "none").token()
+    assert ended.value.exit_code == Exit.USAGE
 
 
 @pytest.mark.slow
