@@ -19,7 +19,7 @@ from http.client import (
     RemoteDisconnected,
 )
 from pathlib import Path
-from urllib.parse import SplitResult, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import orjson
 
@@ -191,7 +191,7 @@ def _sent(
     with closing(_connection(parts)) as connection:
         connection.connect()
         connection.sock.settimeout(_READ_TIMEOUT_S)
-        base = "" if parts.scheme == "unix" else parts.path.rstrip("/")
+        base = "" if parts.scheme == "unix" else quote(parts.path.rstrip("/"), safe="/%")
         # A server that refuses what it reads may close before it has read everything.
         with suppress(BrokenPipeError, ConnectionResetError):
             connection.request(method, base + path, body, headers)

@@ -110,8 +110,9 @@ def test_a_missing_socket_is_an_error(shell: Shell) -> None:
     assert done.exit_code == Exit.UNREACHABLE
 
 
-def test_a_server_without_an_administration_is_an_error(shell: Shell) -> None:
-    done = shell.run(*LIST, "--url", shell.url + "/elsewhere")
+@pytest.mark.parametrize("path", ["/elsewhere", "/überall sonst"])
+def test_a_server_without_an_administration_is_an_error(shell: Shell, path: str) -> None:
+    done = shell.run(*LIST, "--url", shell.url + path)
     assert done.exit_code == Exit.FAILED
     assert "admin" in done.stderr
 
