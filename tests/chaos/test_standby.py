@@ -70,30 +70,27 @@ async def threes(tmp_path: Path) -> AsyncIterator[Pair]:
         yield Pair(tmp_path, stack, workers=3)
 
 
-@pytest.mark.parametrize("workers", [1, 3])
 async def test_a_standby_says_what_it_waits_for_and_takes_over_when_the_machine_is_gone(
-    tmp_path: Path, workers: int
+    threes: Pair,
 ) -> None:
-    async with AsyncExitStack() as stack:
-        pair = Pair(tmp_path, stack, workers)
-        await pair.begin()
-        url = f"{pair.second.url}/cometd"
-        async with (
-            aiohttp.ClientSession() as http,
-            http.post(url, json=[{"channel": "/meta/handshake"}]) as response,
-        ):
-            assert response.status == 503
-            assert "Retry-After" in response.headers
-        await asyncio.sleep(PAUSE_S)
-        assert await pair.second.readiness() == (503, STANDBY)
-        assert (await pair.first.readiness())[0] == 200
-        await pair.first.kill_all()
-        took_s = await pair.second.serves(TAKES_OVER_S)
-        sys.stdout.write(f"\n{took_s:.2f} s until {workers} workers serve\n")
-        assert {*pair.holders()} == {
-            b"second",
-            *(f"second/{n}".encode() for n in range(1, workers)),
-        }
+    await threes.begin()
+    url = f"{threes.second.url}/cometd"
+    async with (
+        aiohttp.ClientSession() as http,
+        http.post(url, json=[{"channel": "/meta/handshake"}]) as response,
+    ):
+        assert response.status == 503
+        assert "Retry-After" in response.headers
+    await asyncio.sleep(PAUSE_S)
+    assert await threes.second.readiness() == (503, STANDBY)
+    assert (await threes.first.readiness())[0] == 200
+    await threes.first.kill_all()
+    took_s = await threes.second.serves(TAKES_OVER_S)
+    sys.stdout.write(f"\n{took_s:.2f} s until three workers serve\n")
+    assert {*threes.holders()} == {
+        b"second",
+        *(f"second/{n}".encode() for n in range(1, 3)),
+    }
 
 
 async def test_a_server_that_is_killed_serves_again_although_another_one_waits(pair: Pair) -> None:
@@ -118,25 +115,13 @@ async def test_a_standby_that_has_taken_over_serves_again_after_its_server_was_k
     await pair.first.waits()
 
 
-async def test_two_servers_take_turns(pair: Pair) -> None:
-    await pair.begin()
-    for one, other in [(pair.first, pair.second), (pair.second, pair.first)] * 2:
-        await one.kill_all()
-        await other.serves(TAKES_OVER_S)
-        one.begin()
-        await one.waits()
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-async def test_a_standby_that_waits_stops_in_order(tmp_path: Path, workers: int) -> None:
-    async with AsyncExitStack() as stack:
-        pair = Pair(tmp_path, stack, workers)
-        await pair.begin()
-        began = time.monotonic()
-        assert await pair.second.stop() == 0
-        assert time.monotonic() - began < TAKES_OVER_S
-        assert await pair.second.readiness() == NOBODY
-        assert (await pair.first.readiness())[0] == 200
+async def test_a_standby_that_waits_stops_in_order(threes: Pair) -> None:
+    await threes.begin()
+    began = time.monotonic()
+    assert await threes.second.stop() == 0
+    assert time.monotonic() - began < TAKES_OVER_S
+    assert await threes.second.readiness() == NOBODY
+    assert (await threes.first.readiness())[0] == 200
 
 
 async def unanswered(twin: Twin, until: asyncio.Event) -> int:
@@ -155,42 +140,39 @@ async def unanswered(twin: Twin, until: asyncio.Event) -> int:
     return count
 
 
-@pytest.mark.parametrize("workers", [1, 3])
 async def test_a_standby_that_waits_is_restarted_and_killed_on_one_kept_socket(
-    tmp_path: Path, workers: int
+    threes: Pair,
 ) -> None:
-    async with AsyncExitStack() as stack:
-        pair = Pair(tmp_path, stack, workers)
-        await pair.begin()
-        second = pair.second
-        over = asyncio.Event()
-        asking = asyncio.create_task(unanswered(second, over))
+    await threes.begin()
+    second = threes.second
+    over = asyncio.Event()
+    asking = asyncio.create_task(unanswered(second, over))
 
-        former = await second.workers()
-        os.kill(second.supervisor_pid, signal.SIGHUP)
-        await second.until(lambda: "the restart is done" in second.lines())
-        assert not {*former} & {*await second.workers()}
+    former = await second.workers()
+    os.kill(second.supervisor_pid, signal.SIGHUP)
+    await second.until(lambda: "the restart is done" in second.lines())
+    assert not {*former} & {*await second.workers()}
 
-        former = await second.workers()
-        assert await second.restart() == ""
-        assert not {*former} & {*await second.workers()}
+    former = await second.workers()
+    assert await second.restart() == ""
+    assert not {*former} & {*await second.workers()}
 
-        former = await second.workers()
-        second.write_settings("standby = true", "standby = 3")
-        assert "standby" in await second.restart()
-        second.write_settings("standby = 3", "standby = true")
-        assert await second.workers() == former
+    former = await second.workers()
+    second.write_settings("standby = true", "standby = 3")
+    assert "standby" in await second.restart()
+    second.write_settings("standby = 3", "standby = true")
+    assert await second.workers() == former
 
-        over.set()
-        assert await asking == 0
-        for pid in former:
-            os.kill(pid, signal.SIGKILL)
-        # Clients wait at the socket until another one answers.
-        assert await second.readiness() in ((503, STANDBY), NOBODY)
-        await second.waits()
-        assert (await pair.first.readiness())[0] == 200
-        await pair.first.kill_all()
-        await second.serves(TAKES_OVER_S)
+    over.set()
+    assert await asking == 0
+    for pid in former:
+        os.kill(pid, signal.SIGKILL)
+    # Clients wait at the socket until another one answers.
+    assert await second.readiness() in ((503, STANDBY), NOBODY)
+    await second.waits()
+    assert (await threes.first.readiness())[0] == 200
+    await threes.first.kill_all()
+    await second.serves(TAKES_OVER_S)
 
 
 async def test_a_standby_that_waits_survives_settings_that_became_wrong(pair: Pair) -> None:
@@ -236,18 +218,15 @@ def meta_of(pair: Pair, shard: int, name: str) -> object:
     return pair.store.ask("HGET", RedisKeys("holdfast", shard).meta, name)
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-async def test_a_machine_that_was_frozen_waits_when_it_thaws(tmp_path: Path, workers: int) -> None:
-    async with AsyncExitStack() as stack:
-        pair = Pair(tmp_path, stack, workers)
-        await pair.begin()
-        await pair.first.signal_all(signal.SIGSTOP)
-        await pair.second.serves(TAKES_OVER_S)
-        await pair.first.signal_all(signal.SIGCONT)
-        await pair.first.waits()
-        assert (await pair.second.readiness())[0] == 200
-        await pair.second.kill_all()
-        await pair.first.serves(TAKES_OVER_S)
+async def test_a_machine_that_was_frozen_waits_when_it_thaws(threes: Pair) -> None:
+    await threes.begin()
+    await threes.first.signal_all(signal.SIGSTOP)
+    await threes.second.serves(TAKES_OVER_S)
+    await threes.first.signal_all(signal.SIGCONT)
+    await threes.first.waits()
+    assert (await threes.second.readiness())[0] == 200
+    await threes.second.kill_all()
+    await threes.first.serves(TAKES_OVER_S)
 
 
 async def test_a_server_one_of_whose_workers_lost_its_store_gives_up_all(threes: Pair) -> None:

@@ -319,10 +319,8 @@ async def test_each_worker_has_a_port_of_its_own_also_after_a_restart(tmp_path: 
         assert await shards_of_newcomers() == [0, 1]
 
 
-@pytest.mark.parametrize("count", [2, 3])
-async def test_a_killed_worker_is_replaced_and_its_sessions_lose_nothing(
-    tmp_path: Path, count: int
-) -> None:
+async def test_a_killed_worker_is_replaced_and_its_sessions_lose_nothing(tmp_path: Path) -> None:
+    count = 3
     async with deployed(tmp_path, count) as deployment, traffic(deployment) as flowing:
         for number in range(count):
             before = deployment.workers()
@@ -334,8 +332,8 @@ async def test_a_killed_worker_is_replaced_and_its_sessions_lose_nothing(
         assert len(ended) == count
 
 
-@pytest.mark.parametrize("count", [2, 3])
-async def test_a_restart_replaces_all_workers_under_traffic(tmp_path: Path, count: int) -> None:
+async def test_a_restart_replaces_all_workers_under_traffic(tmp_path: Path) -> None:
+    count = 3
     async with deployed(tmp_path, count) as deployment, traffic(deployment) as flowing:
         before = deployment.workers()
         assert len(before) == count

@@ -34,15 +34,6 @@ def restarts(request: pytest.FixtureRequest) -> int:
     return number
 
 
-def test_nobody_notices_restarts(tmp_path: Path, restarts: int) -> None:
-    with deployed(tmp_path, SETTINGS) as deployment:
-        story = Story(deployment, tmp_path)
-        story.play([deployment.restart] * restarts)
-        sys.stdout.write(f"\n{story.figures()}")
-        assert story.noticed() == []
-        assert deployment.troubles() == []
-
-
 def test_nobody_notices_restarts_of_several_workers(tmp_path: Path, restarts: int) -> None:
     with deployed(tmp_path, {**SETTINGS, "workers": 3}) as deployment:
         story = Story(deployment, tmp_path)
