@@ -73,8 +73,8 @@ run: ## serve on 127.0.0.1:8080; more flags by ARGS="--port 9090"
 	exec $(BIN)/python -m holdfast serve $(ARGS)
 
 .PHONY: test
-test: ## linters, types, import contracts, all tests, coverage
-	$(MAKE) --no-print-directory BESIDE='check compiled' cover
+test: ## linters, types, import contracts, all tests, coverage of the core
+	$(MAKE) --no-print-directory BESIDE='check compiled' groups
 
 .PHONY: check
 check: $(STAMPS)/pipeline ## linters, types and import contracts only
@@ -105,23 +105,30 @@ REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) 
 # Seven at a time: first those that wait for least, then the longest, so that the end keeps both
 # cores busy. Most of the groups wait most of the time. The others compute, at a lower priority, because
 # some tests measure waits. CONTRIBUTING.md says how long they may take.
-GROUPS := test-seeds cover-units test-slow-web cover-rest test-chaos test-chaos-machines test-chaos-pairs \
-    test-chaos-workers cover-tables cover-spark test-clients test-pages test-slow-store test-attacks \
-    cover-store test-slow test-cluster
+GROUPS := test-seeds cover-units test-slow-web test-rest test-chaos test-chaos-machines test-chaos-pairs \
+    test-chaos-workers test-tables test-spark test-clients test-pages test-slow-store test-attacks \
+    test-store test-slow test-cluster
 POLITE := nice -n 3
 # Without slow tests, such as state machines, and with shorter searches.
 QUICK := -m 'not slow or interpreted' --hypothesis-profile quick
 TEST := $(BIN)/python -m pytest
 SERVE_INSTALLED := TEST_INSTALLED=1
 COVER := $(BIN)/coverage run -m pytest
+# Traced, Python takes about twice its time. Tests of units alone reach the core, so those of other
+# groups are traced where the coverage of everything is asked for.
+TRACED := $(TEST)
 COMPILED = $(TEST) --override-ini 'pythonpath=$(INSTALLED) .'
 
 .PHONY: cover
-cover: ## all tests with the coverage gates; ARGS go to each pytest
+cover: ## all tests, and the coverage of everything; ARGS go to each pytest
+	$(AGAIN) groups TRACED='$(COVER)'
+	$(BIN)/coverage report
+
+.PHONY: groups
+groups:
 	@rm -f .coverage .coverage.*
 	$(MAKE) --no-print-directory --jobs 7 --output-sync $(BESIDE) $(GROUPS)
 	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report
 	$(BIN)/coverage report --include='app/bayeux/**,app/delivery/**' --fail-under=$(CORE_COVERAGE)
 
 .PHONY: $(GROUPS)
@@ -131,7 +138,7 @@ ALONE := cover-units test-seeds
 cover-units: $(STAMPS)/dev
 test-seeds: $(STAMPS)/dev $(STAMPS)/holdfast
 $(filter-out $(ALONE),$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
-test-pages cover-rest test-chaos-machines: setup-debian
+test-pages test-rest test-chaos-machines: setup-debian
 test-attacks:
 	$(SERVE_INSTALLED) $(TEST) $(ATTACKS) $(ARGS)
 test-chaos:
@@ -148,19 +155,19 @@ test-clients:
 test-pages:
 	$(SERVE_INSTALLED) $(TEST) $(PAGES) $(ARGS)
 # With one Spark for all of its tests; those of the pipeline that need none run beside them.
-cover-spark:
-	$(SERVE_INSTALLED) $(POLITE) $(COVER) tests/pipeline -m spark $(ARGS)
-cover-tables:
-	$(SERVE_INSTALLED) $(POLITE) $(COVER) $(PIPELINE) --ignore $(CLUSTER) -m 'not spark' $(ARGS)
+test-spark:
+	$(SERVE_INSTALLED) $(POLITE) $(TRACED) tests/pipeline -m spark $(ARGS)
+test-tables:
+	$(SERVE_INSTALLED) $(POLITE) $(TRACED) $(PIPELINE) --ignore $(CLUSTER) -m 'not spark' $(ARGS)
 # Another process asks the cluster, so there would be nothing to trace.
 test-cluster:
 	$(SERVE_INSTALLED) $(POLITE) $(TEST) $(CLUSTER) $(ARGS)
-cover-store:
-	$(SERVE_INSTALLED) $(COVER) $(STORE) -m 'not slow or interpreted' $(ARGS)
+test-store:
+	$(SERVE_INSTALLED) $(TRACED) $(STORE) -m 'not slow or interpreted' $(ARGS)
 cover-units:
 	$(POLITE) $(COVER) tests/unit --ignore tests/unit/pipeline $(QUICK) $(ARGS)
-cover-rest:
-	$(SERVE_INSTALLED) $(COVER) $(REST) $(patsubst %,--ignore %,$(STORE)) -m 'not slow' $(ARGS)
+test-rest:
+	$(SERVE_INSTALLED) $(TRACED) $(REST) $(patsubst %,--ignore %,$(STORE)) -m 'not slow' $(ARGS)
 # Not traced, which would make searches take several times as long; `compiled` runs those of units. They
 # wait so often that fewer processes would be the last by minutes.
 SLOW = $(SERVE_INSTALLED) $(POLITE) $(COMPILED) -m 'slow and not interpreted'
