@@ -12,12 +12,12 @@ from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.limits.buckets import Buckets, Rate
 from holdfast.bayeux.session import Session
-from holdfast.bayeux.state.service_channels import ServiceCall
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.identity import Identity
 from holdfast.bayeux.wire.login import Login, LoginMethod
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.basics.notices import LOGIN_ENDED, LOGIN_FAILED
 from holdfast.delivery.messages.batch import Batch
 from holdfast.login.authenticator import ANONYMOUS, Authenticator
@@ -80,7 +80,8 @@ class Logins(ServerExtension):
         self._of_session = _LoginOfSession(self)
         self._fetching: asyncio.Task[None] | None = None
         server.require_login(self.still_proves)
-        server.services.add(LOGIN, _do_nothing)
+        # A message may only renew the login, which `incoming` does.
+        server.services.add(LOGIN, ignore)
 
     @property
     def rights(self) -> RightsFile:
@@ -316,10 +317,6 @@ class _LoginOfSession(SessionExtension):
         # Only now is it known which session the client has: perhaps one that it took over.
         if reply["channel"] == _HANDSHAKE:
             self._logins.watch(session)
-
-
-def _do_nothing(call: ServiceCall) -> None:
-    """Accept a message that only renews a login; `incoming` has already done that."""
 
 
 def _outline(login: Login) -> Json:

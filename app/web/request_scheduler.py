@@ -20,6 +20,7 @@ from holdfast.bayeux.exchanges import RemainingMessages, SalvagedRequest, receiv
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange, Pipe
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.web.beginnings import Beginnings
 from holdfast.web.client_lines import ClientLines, session_in
 from holdfast.web.cookies import DEFAULT_NAME
@@ -45,10 +46,6 @@ _MANY = 1000
 Done = Callable[[RequestRefused | None], None]
 
 
-def _ignore(refused: RequestRefused | None) -> None:
-    pass
-
-
 @dataclass
 class UnfinishedRequest:
     """A request that is not completely handled yet."""
@@ -60,7 +57,7 @@ class UnfinishedRequest:
     # Set once its decoding has begun.
     rest: RemainingMessages | SalvagedRequest | None = None
     # Called at the end, but never in the turn in which the request arrived.
-    done: Done = _ignore
+    done: Done = ignore
 
     @property
     def is_read(self) -> bool:

@@ -29,10 +29,6 @@ SubjectOf = Callable[[Json, Caller], str | None]
 Gives = Callable[[int, bytes, Exchange], bool]
 
 
-def _gives_nothing(shard: int, body: bytes, exchange: Exchange) -> bool:
-    return False
-
-
 class Door:
     """Stands between the front ends of a process and all shards.
 
@@ -54,7 +50,7 @@ class Door:
         shards: Mapping[int, FarShard],
         subject_of: SubjectOf,
         limits: RequestLimits,
-        gives: Gives = _gives_nothing,
+        gives: Gives,
     ) -> None:
         self._own = own
         self._client_ids = client_ids

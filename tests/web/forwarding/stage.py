@@ -70,6 +70,7 @@ class Pair:
         return Door(
             *(rig.scheduler, client_ids(), lambda _: FAR, {FAR: self.far}, newcomers.subject_of),
             rig.bayeux.state.request_limits,
+            lambda *_: False,
         )
 
     def link(self) -> None:
