@@ -1,8 +1,8 @@
 """Commands that ask the server for one thing, or to change one: a route, and what is printed.
 
 A function without a body describes each: its docstring is the help, and the route takes its
-parameters: in the path, and else in the query or, of a PUT, in the body. What all such commands
-take is added, such as the server's address. `rows.py` has examples.
+parameters: in the path, and all others in the query of a GET or DELETE, in the body of a POST or
+PUT. What all such commands take is added, such as the server's address. `rows.py` has examples.
 """
 
 import inspect
@@ -60,7 +60,7 @@ def asks(program: Program, name: str, route: str, show: Show, *, question: str =
             confirm(question.format_map(given), yes=given.pop("yes"))
         asked = dict(given)
         place = _place(path, asked)
-        sent = {"body": asked} if method == "PUT" else {"params": asked}
+        sent = {"params": asked} if method in ("GET", "DELETE") else {"body": asked}
         show(server, server.ask(method, place, **sent), given)
 
     return _added(program, name, run)
