@@ -3,18 +3,14 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.settings import ChannelSettings
-from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.publish.addressing import forced, heard, named, reported
 from tests.unit.bayeux.publish.shards import World
-from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, Stage
 
 # Its home is the second of two shards, and the second of three.
 NEWS = "/home/a"
@@ -293,63 +289,3 @@ def test_work_has_no_destinations() -> None:
         world.read_all()
         client.server.turn()
         assert told(asked)["error"] == "400:user.publish,destinations:delivery_invalid"
-
-
-STEPS = st.one_of(
-    st.tuples(st.just("publish"), ANYBODY, st.booleans(), st.booleans()),
-    *EVENTS,
-)
-
-
-class Play(Stage):
-    """They talk on one channel, and repeat what has no outcome."""
-
-    def __init__(self) -> None:
-        super().__init__(channels=DURABLE)
-        # By whom, whether with a key, and the last request.
-        self.sent: list[tuple[str, bool, Asked]] = []
-
-    def arrive(self, name: str) -> Client:
-        return reader(self.world, name)
-
-    def publish(self, name: str, is_keyed: bool, is_kept: bool) -> None:
-        qos: Json = {"key": str(len(self.sent))} if is_keyed else {"priority": 5}
-        if not is_kept:
-            qos["persistent"] = False
-        self.sent.append((name, is_keyed, self._say(name, len(self.sent), qos)))
-
-    def _say(self, name: str, number: int, qos: Json) -> Asked:
-        return self.wait_for(name, say(self.clients[name], number, **qos))
-
-    def is_accepted(self, number: int) -> bool | None:
-        """Whether the publish was accepted; None if that is unknown."""
-        asked = self.sent[number][2]
-        if asked.is_held or "unknown" in told(asked).get("error", ""):
-            return None
-        return bool(told(asked)["successful"])
-
-    def repeat(self) -> None:
-        for number, (name, is_keyed, _) in enumerate(self.sent):
-            if is_keyed and self.is_accepted(number) is None:
-                asked = self._say(name, number, {"key": str(number)})
-                self.sent[number] = name, is_keyed, asked
-
-    def check(self) -> None:
-        first, *others = self.heard.values()
-        assert all(each == first for each in others)
-        assert len(set(first)) == len(first)
-        for number, (_, is_keyed, _) in enumerate(self.sent):
-            is_accepted = self.is_accepted(number)
-            assert is_accepted is not None or not is_keyed
-            if is_accepted is not None:
-                assert (number in first) is is_accepted
-        home = self.world.shards[self.world.home_of("a")].server
-        history = home.bayeux.state.histories.get(NEWS)
-        assert {message.channel for message in history or ()} <= {NEWS}
-
-
-@pytest.mark.slow
-@given(st.lists(STEPS, max_size=40))
-@settings(max_examples=50 * TIMES)
-def test_everybody_hears_what_was_accepted_once_and_in_one_order(steps: list[Any]) -> None:
-    Play().play(steps)

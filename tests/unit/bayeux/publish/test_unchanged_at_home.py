@@ -1,19 +1,14 @@
 """Publishes that repeat the newest message of a channel with a home, and need not be delivered."""
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.settings import ChannelSettings
-from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client
 from tests.unit.bayeux.publish.addressing import heard, named
 from tests.unit.bayeux.publish.shards import World
-from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, Stage
 from tests.unit.bayeux.publish.test_at_home import DURABLE, RULES, kept, reader, say, told
 
 
@@ -102,40 +97,3 @@ def test_a_publish_behind_one_that_waits_for_another_shard_is_answered() -> None
     assert told(first)["successful"]
     assert told(second)["successful"]
     assert heard(ann) == ["first", "second"]
-
-
-STEPS = st.one_of(
-    st.tuples(st.just("publish"), ANYBODY, st.integers(1, 2), st.booleans()),
-    *EVENTS,
-)
-
-
-class Play(Stage):
-    """They say what they see, and only news are delivered."""
-
-    def __init__(self) -> None:
-        super().__init__(channels=DURABLE)
-        self.sent: list[tuple[int, Asked]] = []
-
-    def arrive(self, name: str) -> Client:
-        return reader(self.world, name)
-
-    def publish(self, name: str, data: int, is_keyed: bool) -> None:
-        qos = {"key": str(len(self.sent))} if is_keyed else {}
-        asked = self.wait_for(name, update(self.clients[name], data, **qos))
-        self.sent.append((data, asked))
-
-    def check(self) -> None:
-        first, *others = self.heard.values()
-        assert all(each == first for each in others)
-        assert all(before != after for before, after in pairwise(first))
-        for data, asked in self.sent:
-            if not asked.is_held and told(asked)["successful"]:
-                assert data in first
-
-
-@pytest.mark.slow
-@given(st.lists(STEPS, max_size=40))
-@settings(max_examples=50 * TIMES)
-def test_nobody_hears_the_same_twice_in_a_row_whoever_says_it(steps: list[Any]) -> None:
-    Play().play(steps)

@@ -3,15 +3,11 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from holdfast.settings import ChannelSettings
-from tests.effort import TIMES
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.publish.addressing import named
 from tests.unit.bayeux.publish.shards import World
-from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, Stage
 
 ROOM = "/room/a"
 RULES = {"/room/*": ChannelSettings(presence=True)}
@@ -239,93 +235,3 @@ def test_shards_that_have_told_everything_are_still(world: World) -> None:
     for _ in range(5):
         settled(world, 1.0)
     assert [len(shard.keeper.log) for shard in world.shards] == before
-
-
-ROOMS = ["/room/a", "/room/b"]
-STEPS = st.one_of(
-    st.tuples(st.just("enter"), ANYBODY, st.sampled_from(ROOMS)),
-    st.tuples(st.just("exit"), ANYBODY, st.sampled_from(ROOMS)),
-    st.tuples(st.just("pass_time"), st.integers(0, 2), st.sampled_from([0.1, 1.2])),
-    *EVENTS,
-)
-
-
-class Play(Stage):
-    """They enter rooms and leave them; a watcher at each shard keeps a list by what it hears."""
-
-    def __init__(self) -> None:
-        super().__init__(channels=RULES)
-        self.watchers: dict[int, Client] = {}
-        self.lists: dict[int, dict[str, set[str]]] = {}
-        for shard in range(3):
-            self._watch(shard)
-
-    def _watch(self, shard: int) -> None:
-        """First subscribe, then ask."""
-        watcher = self.watchers[shard] = self.world.client(shard)
-        watcher.subscribe("/sys/presence/room/*")
-        self.lists[shard] = {room: set() for room in ROOMS}
-        for room in ROOMS:
-            asked = watcher.publish("/service/presence", {"channel": room})
-            watcher.server.turn()
-            self._learn(shard, asked.elements)
-        self._hear(shard)
-
-    def _hear(self, shard: int) -> None:
-        watcher = self.watchers[shard]
-        watcher.server.turn()
-        self._learn(shard, watcher.connect(advice={"timeout": 0}).events)
-
-    def _learn(self, shard: int, events: list[Json]) -> None:
-        for data in [each["data"] for each in events if "data" in each]:
-            known = self.lists[shard][data["channel"]]
-            for each in data.get("members", []) + data.get("joined", []):
-                known.add(each["session"])
-            for each in data.get("left", []):
-                known.discard(each["session"])
-
-    def enter(self, name: str, room: str) -> None:
-        self.wait_for(name, self.clients[name].subscribe(room))
-        self.clients[name].server.turn()
-
-    def exit(self, name: str, room: str) -> None:
-        client = self.clients[name]
-        if room in client.session.subscriptions:
-            client.send({"channel": "/meta/unsubscribe", "subscription": room})
-            client.server.turn()
-
-    def pass_time(self, shard: int, seconds: float) -> None:
-        self.world.shards[shard].server.advance(seconds)
-        self._hear(shard)
-
-    def kill(self, shard: int) -> None:
-        super().kill(shard)
-        self._watch(shard)
-
-    def repeat(self) -> None:
-        for _ in range(3):
-            settled(self.world, 1.5)
-
-    def check(self) -> None:
-        expected = {
-            room: {
-                client.session.name
-                for client in self.clients.values()
-                if room in client.session.subscriptions
-            }
-            for room in ROOMS
-        }
-        for shard in range(3):
-            state = self.world.shards[shard].server.bayeux.state
-            for room in ROOMS:
-                page = state.presence_events.page(state.presence, room, 0, 100)
-                assert {member.name for member, _ in page} == expected[room]
-            self._hear(shard)
-            assert self.lists[shard] == expected
-
-
-@pytest.mark.slow
-@given(st.lists(STEPS, max_size=40))
-@settings(max_examples=40 * TIMES)
-def test_all_shards_know_all_members_in_the_end(steps: list[Any]) -> None:
-    Play().play(steps)
