@@ -100,10 +100,12 @@ class Load:
 
     async def run(self, clients: int, rate: float, seconds: float) -> None:
         """Connect, publish, wait for what is on its way, and note the result."""
+        # Says once what is wrong with the options, before many others would.
+        publisher = self._client()
         async with AsyncExitStack() as stack:
             with progress() as bar:
                 await self._connect(stack, clients, bar)
-                publisher = await stack.enter_async_context(self._client())
+                await stack.enter_async_context(publisher)
                 server_cpu = await asyncio.to_thread(metric, self._login.url, _CPU)
                 cpu, began = time.process_time(), time.monotonic()
                 await self._publish(publisher, rate, seconds, bar)

@@ -56,3 +56,9 @@ def test_refused_messages_make_the_bench_fail(run: Run) -> None:
     assert done.exit_code == 1
     assert json.loads(done.stdout)["refused"] > 0
     assert "message_too_large" in done.stderr
+
+
+def test_what_keeps_all_clients_from_logging_in_is_said_once(run: Run) -> None:
+    done = run("bench", "--clients", 3, "--seconds", 1, "--token-file", "/no/token")
+    assert done.exit_code == 2
+    assert done.stderr.count("No such file") == 1
