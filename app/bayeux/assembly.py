@@ -276,6 +276,8 @@ def _add_services(state: ServerState, life: SessionLife) -> None:
     topics = TopicService(
         life.topics,
         TopicStatuses(state.topics, state.rules, state.work, state.routes),
+        calls=state.calls,
+        backlog=state.backlog,
         channels=state.channels,
         topics=state.topics,
         histories=state.histories,

@@ -7,10 +7,8 @@ from holdfast.bayeux.publish.among_shards import AmongShards
 from holdfast.bayeux.publish.from_others import FromOthers
 from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
 from holdfast.bayeux.services.far_presence import PRESENCE, FarPresence
-from holdfast.bayeux.services.far_subjects import SUBJECT, FarSubjects
-from holdfast.bayeux.services.far_topics import ERASE, TOLD, USED, FarTopics
-from holdfast.bayeux.services.topic_calls import TOPICS
-from holdfast.bayeux.services.topics_everywhere import TOPIC_CALL, TopicsEverywhere
+from holdfast.bayeux.services.far_subjects import FarSubjects
+from holdfast.bayeux.services.far_topics import ERASE, TOLD, FarTopics
 from holdfast.bayeux.subscribe.far_histories import FarHistories
 from holdfast.bayeux.subscribe.histories_at_home import HistoriesAtHome
 from holdfast.bayeux.subscribe.history_letter import HISTORIES
@@ -47,17 +45,12 @@ class FarParts:
         self.subjects = FarSubjects(state, homes)
         self.presence = FarPresence(state, homes, others)
         self.work = _work(state, neighbours) if state.work.is_used else None
-        topics = TopicsEverywhere(state, life.topics, homes, self.topics)
-        state.services.add(TOPICS, topics.serve)
         # What does the letters of other shards, by what these are called.
         self.ways: Mapping[str, Way] = {
             HISTORIES: HistoriesAtHome(state, homes).carry_out,
-            SUBJECT: self.subjects.carry_out,
             PRESENCE: self.presence.carry_out,
             TOLD: self.topics.hear,
             ERASE: self.topics.carry_out_erasure,
-            USED: self.topics.say_used,
-            TOPIC_CALL: topics.carry_out,
             **self.requests.ways,
             **({} if self.work is None else self.work.ways),
         }

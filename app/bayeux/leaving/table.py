@@ -338,7 +338,7 @@ TABLE: Final = (
         Fate.MADE,
         "by the assembly, from the settings and the extensions",
         (
-            *_of("ServerState", "_cursor_forms _on_ready _others channels client_ids epoch"),
+            *_of("ServerState", "_cursor_forms _on_ready _others calls channels client_ids epoch"),
             *_of("ServerState", "error_handlers installed is_turn_over journal keeps_history log"),
             *_of("ServerState", "homes node options phase request_events rights rules run_later"),
             *_of("ServerState", "queue_limits request_limits services shards store system_events"),

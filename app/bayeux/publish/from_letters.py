@@ -51,7 +51,8 @@ class FromLetters:
     def do(self, letter: ShardLetter, now: float) -> None:
         """Do a letter from the inbox, and answer it now or later."""
         try:
-            self._ways[letter.what](letter, now)
+            if not self._state.calls.serve(letter, now):
+                self._ways[letter.what](letter, now)
         except Exception:
             # Otherwise it would be done again at each start.
             self._state.log.exception("a letter of shard %d could not be done", letter.sender)

@@ -323,7 +323,7 @@ class _ClientPublish:
         if is_here or everywhere is None:
             self._handler.filter(exchange, publish)
             return self._publish(self._as_call(publish))
-        everywhere.find(target.name, partial(self._found, publish))
+        everywhere.find(target.name, partial(self._found, publish), publish.now)
         return self._is_complete(None)
 
     def _as_call(self, publish: EventPublish) -> EventPublish:

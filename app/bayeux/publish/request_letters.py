@@ -39,24 +39,6 @@ def responders_in(answer: bytes) -> Responders:
     return Responders(fields["keys"], fields["lost"])
 
 
-def call_letter(channel: str) -> bytes:
-    """Return the letter that asks for subscribers of this channel."""
-    return to_json({"channel": channel})
-
-
-def subscribed(is_subscribed: bool) -> bytes:
-    """Return its answer."""
-    return to_json({"is_subscribed": is_subscribed})
-
-
-def is_subscribed_in(answer: bytes | None) -> bool:
-    """Return what the answer says; False without one, or if it is in another form."""
-    try:
-        return answer is not None and loads(answer)["is_subscribed"] is True
-    except (ValueError, KeyError, TypeError):
-        return False
-
-
 class Said(NamedTuple):
     """What has changed about a request at the shard of its receivers."""
 

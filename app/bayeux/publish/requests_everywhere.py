@@ -15,13 +15,11 @@ from holdfast.bayeux.publish.request_letters import (
     CALLED,
     REPLIED,
     SAID,
-    call_letter,
-    is_subscribed_in,
-    subscribed,
 )
 from holdfast.bayeux.publish.requests import RequestHandler
 from holdfast.bayeux.publish.shards_of import shard_of_session
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.calls import Answer, Asking
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_letter import ShardLetter
@@ -44,13 +42,13 @@ class RequestsEverywhere:
         self._homes = homes
         self.asking = AskingOthers(state, homes, handler)
         self.answering = AnsweringOthers(state, homes)
+        state.calls.handle(CALLED, self._look)
         # What does letters, by what these are called.
         self.ways: Mapping[str, Callable[[ShardLetter, float], None]] = {
             ASKED: self._tell,
             ASKED_ONE: AskedForOne(state, homes, self.answering).carry_out,
             SAID: self._say,
             REPLIED: self._reply,
-            CALLED: self._look,
         }
 
     def _tell(self, letter: ShardLetter, _: float) -> None:
@@ -62,15 +60,17 @@ class RequestsEverywhere:
     def _reply(self, letter: ShardLetter, _: float) -> None:
         self.asking.reply(letter)
 
-    def _look(self, letter: ShardLetter, _: float) -> None:
-        channel = loads(letter.data)["channel"]
-        self._homes.answer(letter, subscribed(channel in self._state.routes))
+    def _look(self, asked: Asking, answer: "Callable[[Answer], None]", _: float) -> None:
+        answer({"is_subscribed": asked["channel"] in self._state.routes})
 
     # Remote calls
 
-    def find(self, channel: str, done: "Callable[[bool], None]") -> None:
+    def find(self, channel: str, done: "Callable[[bool], None]", now: float) -> None:
         """Tell whether sessions of other shards have subscribed to exactly this channel."""
-        _Search(self._homes, channel, done).begin()
+        calls = self._state.calls
+        search = _Search(len(calls.others), done)
+        for shard in calls.others:
+            calls.call(shard, CALLED, {"channel": channel}, search.heard, now=now)
 
     # Messages of requests
 
@@ -156,23 +156,17 @@ class RequestsEverywhere:
 
 
 class _Search:
-    """Asks all other shards for subscribers of a channel."""
+    """What other shards answer who are asked for subscribers of a channel."""
 
-    def __init__(self, homes: HomesPort, channel: str, done: "Callable[[bool], None]") -> None:
-        self._homes = homes
-        self._channel = channel
+    def __init__(self, missing: int, done: "Callable[[bool], None]") -> None:
+        self._missing = missing
         self._done = done
-        self._left = len(homes.others)
         self._is_over = False
 
-    def begin(self) -> None:
-        letter = call_letter(self._channel)
-        for shard in self._homes.others:
-            self._homes.send(shard, CALLED, letter, self._heard)
-
-    def _heard(self, answer: bytes | None) -> None:
-        self._left -= 1
-        is_subscribed = is_subscribed_in(answer)
-        if not self._is_over and (is_subscribed or not self._left):
+    def heard(self, answer: Answer | None) -> None:
+        """Take one of the answers: the first good one decides."""
+        self._missing -= 1
+        is_subscribed = answer is not None and answer.get("is_subscribed") is True
+        if not self._is_over and (is_subscribed or not self._missing):
             self._is_over = True
             self._done(is_subscribed)

@@ -4,14 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from orjson import JSONDecodeError, loads
-
+from holdfast.bayeux.state.calls import Answer, Asking
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.delivery.basics.json_text import to_json
-from holdfast.delivery.messages.shard_letter import ShardLetter
-from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
+from holdfast.delivery.ports.homes import HomesPort
 
-# What the letter is called in the log.
 SUBJECT: Final = "subject"
 
 
@@ -21,33 +17,29 @@ class FarSubjects:
     def __init__(self, state: ServerState, homes: HomesPort) -> None:
         self._state = state
         self._homes = homes
+        state.calls.handle(SUBJECT, self._answer)
 
     def ask(self, subject: str, what: str, data: object, done: Callable[[Any], None]) -> bool:
-        """Ask the shard of a subject, if it is another one. Returns whether it is."""
+        """Ask the shard of a subject, if it is another one. Returns whether it is.
+
+        `done` is called in a later turn.
+        """
         home = self._homes.home_of_subject(subject)
         if home is None:
             return False
-        answered = partial(_answered, done)
-        if self._homes.may_send(home):
-            letter = to_json({"what": what, "data": data})
-            self._homes.send(home, SUBJECT, letter, answered)
-        else:
-            self._state.backlog.at_turn_end(lambda _: answered(None))
+        asked, heard = {"what": what, "data": data}, partial(_heard, done)
+
+        def begin(now: float) -> None:
+            self._state.calls.call(home, SUBJECT, asked, heard, now=now)
+
+        self._state.backlog.at_turn_end(begin)
         return True
 
-    def carry_out(self, letter: ShardLetter, _: float) -> None:
+    def _answer(self, asked: Asking, answer: Callable[[Answer], None], _: float) -> None:
         """Answer a question. Without an extension that answers it, there is no answer."""
-        asked = loads(letter.data)
         serve = self._state.services.of_subjects.get(asked["what"])
-        if serve is None:
-            self._homes.answer(letter, NO_ANSWER)
-        else:
-            self._homes.answer(letter, to_json({"answer": serve(asked["data"])}))
+        answer({} if serve is None else {"answer": serve(asked["data"])})
 
 
-def _answered(done: Callable[[Any], None], answer: bytes | None) -> None:
-    try:
-        found = None if answer is None else loads(answer).get("answer")
-    except (JSONDecodeError, AttributeError):
-        found = None
-    done(found)
+def _heard(done: Callable[[Any], None], answer: Answer | None) -> None:
+    done(None if answer is None else answer.get("answer"))

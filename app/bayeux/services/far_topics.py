@@ -6,12 +6,13 @@ in queues. The home lets all others erase a topic, and asks them before it ends 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from orjson import loads
 
 from holdfast.bayeux.services.tellers import Row, Tellers
 from holdfast.bayeux.sessions.topic_life import TopicLife
+from holdfast.bayeux.state.calls import Answer, Asking
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.shard_letter import ShardLetter
@@ -53,8 +54,6 @@ class FarTopics:
         self._tellers: Tellers[str] = Tellers(self, state, homes, others, what=TOLD)
         # Hears from another shard.
         self.hear = self._tellers.hear
-        # Lets a shard know everything before it gets the next letter.
-        self.hurry = self._tellers.hurry
         # By name of a topic here, what other shards have of it.
         self._known: dict[str, dict[int, Row]] = {}
         # By topic and shard, the erasure that this shard is asked to carry out: what it told of
@@ -62,10 +61,11 @@ class FarTopics:
         self._erasing: dict[tuple[str, int], int] = {}
         # By topic, the ones who wait until its next erasure is carried out everywhere.
         self._waiters: dict[str, list[_Waiter]] = {}
-        # Topics that may end, and the letters that ask about them.
+        # Topics that may end, and those about which others are asked.
         self._to_end: dict[Topic, None] = {}
         self._ending: dict[str, _Ending] = {}
         self._clean_at = 0.0
+        state.calls.handle(USED, self._say_used)
 
     def __len__(self) -> int:
         """Return of how many topics elsewhere something is here, or was so a while ago."""
@@ -198,6 +198,9 @@ class FarTopics:
 
     # Erasing at all shards
 
+    def hurry(self, shard: int) -> None:
+        self._tellers.hurry(shard)
+
     @property
     def may_erase(self) -> bool:
         """Whether all other shards can be told now."""
@@ -277,7 +280,7 @@ class FarTopics:
             self._state.backlog.at_turn_end(self._ask)
         self._to_end[topic] = None
 
-    def _ask(self, _: float) -> None:
+    def _ask(self, now: float) -> None:
         """Ask the others about the topics that may end."""
         topics, self._to_end = [*self._to_end], {}
         if not self._are_all_there():
@@ -287,31 +290,33 @@ class FarTopics:
             return
         for start in range(0, len(topics), _MOST):
             some = topics[start : start + _MOST]
-            ending = _Ending(self, some, len(self._tellers.shards))
+            ending = _Ending(some)
             for topic in some:
                 self._ending[topic.name] = ending
-            letter = to_json([topic.name for topic in some])
-            for shard in self._tellers.shards:
-                self._homes.send(shard, USED, letter, ending.answered)
+            names = [topic.name for topic in some]
+            asked: dict[int | None, Asking] = {
+                shard: {"names": names} for shard in self._tellers.shards
+            }
+            self._state.calls.gather(USED, asked, partial(self._heard_used, ending), now=now)
 
     def _are_all_there(self) -> bool:
         return self.may_erase and not any(map(self._others.is_away, self._tellers.shards))
 
-    def answered(self, ending: "_Ending") -> None:
+    def _heard_used(self, ending: "_Ending", answers: Sequence[Answer] | None) -> None:
         """End the topics that no other shard uses, and that have not changed meanwhile."""
+        used = {name for answer in answers or () for name in answer["used"]}
         for topic in ending.topics:
             if self._ending.get(topic.name) is not ending:
                 continue
             del self._ending[topic.name]
-            if topic.name in ending.used or not ending.is_whole:
+            if topic.name in used or answers is None:
                 self._state.topic_changes.time_out_in(topic, _AGAIN_S)
             else:
                 topic.end()
 
-    def say_used(self, letter: ShardLetter, _: float) -> None:
+    def _say_used(self, asked: Asking, answer: Callable[[Answer], None], _: float) -> None:
         """Answer which of these topics have subscriptions or entries here."""
-        names = [name for name in loads(letter.data) if self._is_used(name)]
-        self._homes.answer(letter, to_json({"used": names}))
+        answer({"used": [name for name in asked["names"] if self._is_used(name)]})
 
     def _is_used(self, name: str) -> bool:
         topic = self._far.get(name)
@@ -339,23 +344,7 @@ class _Waiter:
             self._done(self._is_whole)
 
 
-class _Ending:
+class _Ending(NamedTuple):
     """Topics that end if no other shard uses them."""
 
-    def __init__(self, far: FarTopics, topics: Sequence[Topic], shards: int) -> None:
-        self._far = far
-        self.topics = topics
-        self._missing = shards
-        self.used: set[str] = set()
-        self.is_whole = True
-
-    def answered(self, answer: bytes | None) -> None:
-        """Take the answer of one shard; None if there is none."""
-        found: dict[str, Any] = {} if answer is None else loads(answer)
-        if "used" in found:
-            self.used.update(found["used"])
-        else:
-            self.is_whole = False
-        self._missing -= 1
-        if not self._missing:
-            self._far.answered(self)
+    topics: Sequence[Topic]

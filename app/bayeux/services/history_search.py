@@ -5,7 +5,8 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.histories import MOST_LOOKS, Histories
 from holdfast.delivery.routing.selections import Candidate, Filter
 
-_MOST_BYTES = 1024 * 1024
+# How many bytes of messages one search finds, unless a single one has more.
+MOST_BYTES = 1024 * 1024
 # How many messages one filter tests.
 _MOST_MESSAGES = 10_000
 
@@ -15,7 +16,8 @@ class HistorySearch:
 
     Args:
         count: How many of the newest messages of each channel to look at; all if negative.
-        limit: How many messages to find; their total size is at most 1 MiB.
+        limit: How many messages to find.
+        most_bytes: Their total size, unless a single one has more.
     """
 
     def __init__(
@@ -27,9 +29,10 @@ class HistorySearch:
         limit: int,
         filter: Filter | None,
         now_ms: int,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         self._filter = filter
-        self._limit = limit
+        self._limit, self._most_bytes = limit, most_bytes
         covered, looked = histories.covered_by(pattern)
         self._kept = (each for own in covered for each in reversed(own.newest(count, now_ms)))
         # How many messages it may still look at.
@@ -58,7 +61,7 @@ class HistorySearch:
         if self._filter is not None and not Candidate.of(message).passes(self._filter):
             return True
         self._size += len(message.wire)
-        if (self.messages and self._size > _MOST_BYTES) or len(self.messages) == self._limit:
+        if (self.messages and self._size > self._most_bytes) or len(self.messages) == self._limit:
             return False
         self.messages.append(message)
         return True

@@ -1,17 +1,20 @@
 """`/service/topics`: clients ask about topics and erase them, within their rights."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from holdfast.bayeux.limits.budgets import Budgets
 from holdfast.bayeux.rights import Rights
-from holdfast.bayeux.services.history_search import HistorySearch
+from holdfast.bayeux.services.history_search import MOST_BYTES, HistorySearch
 from holdfast.bayeux.services.topic_status import NamePage, TopicStatuses, event_of
-from holdfast.bayeux.sessions.topic_life import TopicLife
+from holdfast.bayeux.sessions.topic_life import NOT_EVERYWHERE, TopicLife
+from holdfast.bayeux.state.backlog import Backlog
+from holdfast.bayeux.state.calls import Answer, Asking, Calls
 from holdfast.bayeux.state.service_channels import FEW, ILLEGAL, CallInvalid, ServiceCall, limit_of
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.delivery.basics.channels import Channel, Channels, Kind
+from holdfast.delivery.basics.error_codes import SHARD_UNREACHABLE
 from holdfast.delivery.basics.json_text import part, whole
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.routing.filter_language import FilterInvalid
@@ -21,6 +24,11 @@ from holdfast.delivery.topics.configured import Topics
 
 TOPICS: Final = "/service/topics"
 UNKNOWN: Final = "user.oid.unknown"
+# What a home is asked for.
+TOPIC_CALL: Final = "topics"
+# How many bytes of messages one of several homes answers with, unless a single one has more.
+_MOST_OF_HOME: Final = 192 * 1024
+_AWAY: Final = "a worker that decides about such a channel cannot be reached"
 
 # Each action with its options.
 ACTIONS: Final[Mapping[str, frozenset[str]]] = {
@@ -32,17 +40,22 @@ ACTIONS: Final[Mapping[str, frozenset[str]]] = {
 
 Options = Mapping[str, Any]
 # Work over several turns. Its result is the data of the answer.
-Steps = Generator[None, None, dict[str, Any]]
+Steps = Generator[None, None, Answer]
 
 
 class TopicService:
-    """Answers calls of `/service/topics`: `{<action>: <channel or pattern>}`, with options."""
+    """Answers calls of `/service/topics`: `{<action>: <channel or pattern>}`, with options.
+
+    The home of a channel knows its topic and has its history.
+    """
 
     def __init__(
         self,
         life: TopicLife,
         statuses: TopicStatuses,
         *,
+        calls: Calls,
+        backlog: Backlog,
         channels: Channels,
         topics: Topics,
         histories: Histories,
@@ -52,6 +65,8 @@ class TopicService:
     ) -> None:
         self._life = life
         self._statuses = statuses
+        self._calls = calls
+        self._backlog = backlog
         self._channels = channels
         self._topics = topics
         self._histories = histories
@@ -64,6 +79,14 @@ class TopicService:
             "get": self._get,
             "erase": self._erase,
         }
+        # What homes do in several turns.
+        self._at_home: dict[str, Callable[[Asking, float], Steps]] = {
+            "state": self._status,
+            "list": self._statuses_of,
+            "get": self._messages_of,
+            "empty": self._emptied,
+        }
+        calls.handle(TOPIC_CALL, self._serve_others)
 
     def serve(self, call: ServiceCall) -> None:
         """Carry out the call and answer it. Raises `Refused` if the client lacks the right."""
@@ -102,57 +125,49 @@ class TopicService:
         if not rights.are_open:
             rights.check_subscribe(call.session, channel, call.message)
 
+    # What clients ask
+
     def _show(self, call: ServiceCall, channel: Channel, _: Options) -> None:
         self._check_reading(call, channel)
-        topic = self._topics.get(channel.name)
-        if topic is None:
-            raise CallInvalid(UNKNOWN, f"{channel.name} is not a topic")
-        call.answer(self._statuses.of(topic).to_json())
+
+        def shown(answers: Sequence[Answer]) -> None:
+            status = answers[0]["status"]
+            if status is None:
+                call.fail(CallInvalid(UNKNOWN, f"{channel.name} is not a topic").to_json())
+            else:
+                call.answer(status)
+
+        self._ask(call, channel, {"state": channel.name}, shown)
 
     def _list(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         self._check_reading(call, pattern)
-        page = self._page(pattern, given)
-        call.answer(call.carry_out(partial(self._listed, call, page)))
 
-    def _listed(self, call: ServiceCall, page: NamePage) -> Steps:
-        topics: list[dict[str, Any]] = []
-        for names in page:
-            self._charge(call, len(names))
-            topics += [each.to_json() for each in self._statuses.of_all(names)]
-            yield
-        return {"topics": topics, "next": page.next}
+        def listed(answers: Sequence[Answer]) -> None:
+            found, after = _page(limit_of(given), answers)
+            self._charge(call, len(found))
+            call.answer({"topics": found, "next": after})
 
-    def _charge(self, call: ServiceCall, items: int) -> None:
-        self._budgets.spend_answer(call.session, items, call.exchange.now)
+        self._ask(call, pattern, _listing(pattern, given), listed)
 
     def _get(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         # In each turn, because the client may have lost the right.
         self._check_reading(call, pattern)
         self._rights.check_rules(Operation.HISTORY, call.session, pattern)
-        count, limit, filter = entries_of(given, 1), limit_of(given), filter_of(given)
-        got = partial(self._got, call, pattern, count=count, limit=limit, filter=filter)
-        call.answer(call.carry_out(got))
+        limit = limit_of(given)
+        # For its errors.
+        filter_of(given)
+        asked = {
+            "get": pattern.name,
+            "count": entries_of(given, 1),
+            "limit": limit,
+            "filter": given.get("filter"),
+        }
 
-    def _got(
-        self, call: ServiceCall, pattern: Channel, *, count: int, limit: int, filter: Filter | None
-    ) -> Steps:
-        now_ms = self._node.now_ms()
-        search = HistorySearch(
-            self._histories, pattern, count=count, limit=limit, filter=filter, now_ms=now_ms
-        )
-        self._charge(call, search.asked)
-        looked, between = 0, FEW if filter is None else 1
-        while search.go_on(call.now):
-            looked += 1
-            if looked % between == 0:
-                yield
-        events: list[Any] = []
-        node, found = self._node, search.messages
-        for start in range(0, len(found), FEW):
-            # Encoded here: they are deep, and a thousand in the reply would take a long time.
-            events += [part(event_of(node, each)) for each in found[start : start + FEW]]
-            yield
-        return {"messages": events, "complete": search.is_complete}
+        def found(answers: Sequence[Answer]) -> None:
+            self._charge(call, sum(answer["looked"] for answer in answers))
+            call.answer(_joined(limit, answers))
+
+        self._ask(call, pattern, asked, found)
 
     def _erase(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         is_forced = given.get("forceDestroy", False)
@@ -162,52 +177,220 @@ class TopicService:
             self._rights.check_erase(call.session, pattern, call.message)
         if "history" in given:
             self._empty(call, pattern, given)
-            return
-        self._erase_topics(call, pattern, given, is_forced=is_forced)
+        elif self._calls.others:
+            self._erase_everywhere(call, pattern, given, is_forced=is_forced)
+        else:
+            asked = _listing(pattern, given)
+            answer = call.carry_out(partial(self._erase_here, call, asked, is_forced=is_forced))
+            # The answer promises that the erasure is stored.
+            call.is_kept = self._life.when_kept(partial(call.answer, answer))
 
-    def _erase_topics(
-        self, call: ServiceCall, pattern: Channel, given: Options, *, is_forced: bool
-    ) -> None:
-        page = self._page(pattern, given)
-        answer = call.carry_out(partial(self._erased, call, page, is_forced=is_forced))
-        # The answer promises that the erasure is stored.
-        call.is_kept = self._life.when_kept(partial(call.answer, answer))
-
-    def _erased(self, call: ServiceCall, page: NamePage, *, is_forced: bool) -> Steps:
-        erased: list[str] = []
-        for names in page:
-            self._charge(call, len(names))
-            erased += names
-            yield
+    def _erase_here(self, call: ServiceCall, asked: Asking, *, is_forced: bool) -> Steps:
+        found = yield from self._statuses_of(asked, call.now)
+        names = [each["channel"] for each in found["topics"]]
+        self._charge(call, len(names))
         # An erasure completes even if its session ends before.
         ended: list[bool] = []
         now = call.exchange.now
-        self._life.erase_all(erased, is_forced=is_forced, now=now, done=ended.append)
+        self._life.erase_all(names, is_forced=is_forced, now=now, done=ended.append)
         while not ended:
             yield
-        return {"erased": erased, "next": page.next}
+        return {"erased": names, "next": found["next"]}
+
+    def _erase_everywhere(
+        self, call: ServiceCall, pattern: Channel, given: Options, *, is_forced: bool
+    ) -> None:
+        """First list the topics, so that no more are erased than the client wants."""
+
+        def listed(answers: Sequence[Answer]) -> None:
+            found, after = _page(limit_of(given), answers)
+            self._charge(call, len(found))
+            self._erase_found(call, [each["channel"] for each in found], after, is_forced=is_forced)
+
+        asked = dict.fromkeys(self._calls.owners_of(pattern.name), _listing(pattern, given))
+        self._gather(call, asked, listed)
+
+    def _erase_found(
+        self, call: ServiceCall, names: Sequence[str], after: str | None, *, is_forced: bool
+    ) -> None:
+        by_home: dict[int | None, list[str]] = {}
+        for name in names:
+            by_home.setdefault(self._calls.owner_of(name), []).append(name)
+
+        def erased(answers: Sequence[Answer]) -> None:
+            if all(answer["is_everywhere"] for answer in answers):
+                call.answer({"erased": [*names], "next": after})
+            else:
+                call.fail({"code": SHARD_UNREACHABLE.text, "message": NOT_EVERYWHERE})
+
+        asked = {home: {"erase": some, "is_forced": is_forced} for home, some in by_home.items()}
+        self._gather(call, asked, erased)
 
     def _empty(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         """Remove histories, but not topics."""
-        self._check_everything(given)
-        call.answer(call.carry_out(partial(self._emptied, call, pattern, limit_of(given))))
-
-    def _check_everything(self, given: Options) -> None:
         if entries_of(given, 0) >= 0:
             raise CallInvalid(ILLEGAL, "history.numEntries must be -1: everything")
 
-    def _emptied(self, call: ServiceCall, pattern: Channel, limit: int) -> Steps:
-        covered, _ = self._histories.covered_by(pattern)
-        names = [each.channel for each in covered[:limit]]
-        self._charge(call, len(names))
+        def emptied(answers: Sequence[Answer]) -> None:
+            names = sorted(name for answer in answers for name in answer["emptied"])
+            self._charge(call, len(names))
+            messages = sum(answer["messages"] for answer in answers)
+            call.answer({"emptied": names, "messages": messages})
+
+        self._ask(call, pattern, {"empty": pattern.name, "limit": limit_of(given)}, emptied)
+
+    def _charge(self, call: ServiceCall, items: int) -> None:
+        self._budgets.spend_answer(call.session, items, call.exchange.now)
+
+    def _ask(
+        self,
+        call: ServiceCall,
+        pattern: Channel,
+        asked: Asking,
+        heard_all: Callable[[Sequence[Answer]], None],
+    ) -> None:
+        """Let the homes do it, and go on with their answers. Without one of them the call fails.
+
+        If all is here, the client's next message waits until then.
+        """
+        owners = self._calls.owners_of(pattern.name)
+        if all(owner is None for owner in owners):
+            heard_all([call.carry_out(partial(self._steps, asked, call.now))])
+        else:
+            asked = {**asked, "bytes": _MOST_OF_HOME}
+            self._gather(call, dict.fromkeys(owners, asked), heard_all)
+
+    def _gather(
+        self,
+        call: ServiceCall,
+        asked: Mapping[int | None, Asking],
+        heard_all: Callable[[Sequence[Answer]], None],
+    ) -> None:
+        def heard(answers: Sequence[Answer] | None) -> None:
+            if answers is None:
+                call.fail({"code": SHARD_UNREACHABLE.text, "message": _AWAY})
+            else:
+                heard_all(answers)
+
+        elsewhere = self._topics.elsewhere
+        for owner in asked:
+            if owner is not None and elsewhere is not None:
+                # Its answer counts what this client has done before.
+                elsewhere.hurry(owner)
+        self._calls.gather(TOPIC_CALL, asked, heard, now=call.now)
+
+    # What a home does
+
+    def _serve_others(self, asked: Asking, answer: Callable[[Answer], None], now: float) -> None:
+        """Do what another shard asks for, or this one together with others."""
+        if "erase" in asked:
+            self._erase_all(asked, answer, now)
+            return
+        steps = self._steps(asked, now)
+
+        def go_on(_: float) -> bool:
+            try:
+                next(steps)
+            except StopIteration as end:
+                # Steps that have failed have no answer.
+                answer(end.value or {})
+                return False
+            return True
+
+        self._backlog.begin(go_on, now)
+
+    def _erase_all(self, asked: Asking, answer: Callable[[Answer], None], now: float) -> None:
+        def erased(is_everywhere: bool) -> None:
+            # The answer promises that the erasure is stored.
+            self._life.when_kept(partial(answer, {"is_everywhere": is_everywhere}))
+
+        names, is_forced = asked["erase"], asked["is_forced"]
+        self._life.erase_all(names, is_forced=is_forced, now=now, done=erased)
+
+    def _steps(self, asked: Asking, now: float) -> Steps:
+        [action] = asked.keys() & self._at_home.keys()
+        return self._at_home[action](asked, now)
+
+    def _status(self, asked: Asking, _: float) -> Steps:
+        topic = self._topics.get(asked["state"])
+        yield from ()
+        return {"status": None if topic is None else self._statuses.of(topic).to_json()}
+
+    def _statuses_of(self, asked: Asking, _: float) -> Steps:
+        pattern = self._channels.named(asked["list"])
+        page = NamePage(self._topics.names, pattern, asked["after"], asked["limit"])
+        found: list[Answer] = []
+        for names in page:
+            found += [each.to_json() for each in self._statuses.of_all(names)]
+            yield
+        return {"topics": found, "next": page.next}
+
+    def _messages_of(self, asked: Asking, now: float) -> Steps:
+        text, node = asked["filter"], self._node
+        search = HistorySearch(
+            self._histories,
+            self._channels.named(asked["get"]),
+            count=asked["count"],
+            limit=asked["limit"],
+            filter=None if text is None else Filter(text),
+            most_bytes=asked.get("bytes", MOST_BYTES),
+            now_ms=node.now_ms(),
+        )
+        looked, between = 0, FEW if text is None else 1
+        while search.go_on(now):
+            looked += 1
+            if looked % between == 0:
+                yield
+        found: list[Answer] = []
+        for start in range(0, len(search.messages), FEW):
+            # Encoded here: they are deep, and a thousand in the reply would take a long time.
+            found += [
+                {
+                    "channel": message.channel,
+                    "id": message.id,
+                    "event": part(event_of(node, message)),
+                }
+                for message in search.messages[start : start + FEW]
+            ]
+            yield
+        return {"messages": found, "complete": search.is_complete, "looked": search.asked}
+
+    def _emptied(self, asked: Asking, _: float) -> Steps:
+        covered, _looked = self._histories.covered_by(self._channels.named(asked["empty"]))
+        names = [each.channel for each in covered[: asked["limit"]]]
         messages = 0
         for name in names:
             messages += self._histories.erase(name)
             yield
         return {"emptied": names, "messages": messages}
 
-    def _page(self, pattern: Channel, given: Options) -> NamePage:
-        return NamePage(self._topics.names, pattern, after_of(given), limit_of(given))
+
+def _listing(pattern: Channel, given: Options) -> Asking:
+    return {"list": pattern.name, "after": after_of(given), "limit": limit_of(given)}
+
+
+def _page(limit: int, answers: Sequence[Answer]) -> tuple[list[Answer], str | None]:
+    """Return one page, and the name to continue after if there may be more."""
+    ends = [answer["next"] for answer in answers if answer["next"] is not None]
+    end = min(ends, default=None)
+    found = [each for answer in answers for each in answer["topics"]]
+    if len(answers) == 1:
+        return found, end
+    # Behind the end of a page, a shard may have more.
+    found = [each for each in found if end is None or each["channel"] <= end]
+    found.sort(key=lambda each: str(each["channel"]))
+    if len(found) > limit:
+        return found[:limit], found[limit - 1]["channel"]
+    return found, end
+
+
+def _joined(limit: int, answers: Sequence[Answer]) -> Answer:
+    """Return one answer: by channel, the newest first."""
+    found = [each for answer in answers for each in answer["messages"]]
+    if len(answers) > 1:
+        found.sort(key=lambda each: (each["channel"], -each["id"]))
+    is_complete = len(found) <= limit and all(answer["complete"] for answer in answers)
+    return {"messages": [part(each["event"]) for each in found[:limit]], "complete": is_complete}
 
 
 def after_of(given: Options) -> str:

@@ -14,6 +14,7 @@ from holdfast.bayeux.limits.quotas import Quotas
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.backlog import Backlog, Step
+from holdfast.bayeux.state.calls import Calls
 from holdfast.bayeux.state.channel_rules import ChannelRules
 from holdfast.bayeux.state.cursors import CursorForm
 from holdfast.bayeux.state.phase import Phase
@@ -112,8 +113,8 @@ class ServerState:
         # How many handshakes wait for asynchronous extensions.
         self.handshakes_pending = 0
         shard, self.homes, self._others = neighbours or (None, None, None)
-        # Identifies the store in cursors: another store has another epoch.
-        self.epoch = epoch
+        # The epoch identifies the store in cursors: another store has another one.
+        self.calls, self.epoch = Calls(self.homes), epoch
         self._cursor_forms = self._forms_of_cursors()
         self.journal = journal
         self.backlog = Backlog(self.wake, is_turn_over)

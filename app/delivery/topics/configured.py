@@ -66,6 +66,10 @@ class ElsewherePort(Protocol):
         """Return how many exact subscriptions the others have told."""
         ...
 
+    def hurry(self, shard: int, /) -> None:
+        """Let a shard know everything before it gets the next letter."""
+        ...
+
     @property
     def may_erase(self) -> bool:
         """Whether all of them can be told now that a topic is erased."""
