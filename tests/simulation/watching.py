@@ -35,7 +35,7 @@ _WATCHED: tuple[tuple[object, str, str], ...] = (
     (LentWork, "return_lost", "another shard has lost work"),
     (FarTopics, "erase", "a home has erased a topic"),
     (FarTopics, "_tell_erased", "another shard has erased a topic"),
-    (FarTopics, "answered", "a home has asked whether a topic may end"),
+    (FarTopics, "_heard_used", "a home has asked whether a topic may end"),
     (MadeTopics, "_go_on", "a publish has waited until all knew a topic"),
     (PassageOut, "_prune", "a shard has left out a channel"),
     (PassageOut, "_graft", "a shard has left out a channel no more"),
