@@ -1,9 +1,8 @@
 """Ingests that are killed, one after the other, each some time after its first batch.
 
 The first loses one process that does its work, begins again with the same Java, and loses that some
-time later. The next is killed with its Java and all of its processes in Python, the one after it,
-too, but while Spark writes to the log of its query, and so on. HOLDFAST_KILLS says how many kills;
-by default one of each.
+time later. The next is killed with its Java and all of its processes in Python, while Spark writes
+to the log of its query, and so on. HOLDFAST_KILLS says how many kills; by default one of each.
 """
 
 import os
@@ -37,7 +36,6 @@ class Victim(Enum):
 
     WORKER = "holdfast.pipeline.workers"
     JAVA = "org.apache.spark.deploy.SparkSubmit"
-    ALL = "all"
     # All, while Spark writes to the log of its query.
     LOG = "log"
 
@@ -121,7 +119,7 @@ class Doomed:
             os.kill(found[-1], signal.SIGKILL)
         elif victim is Victim.LOG and not _writes_log(self.lake.root / "_checkpoint"):
             self._failure = "Spark wrote nothing to the log of its query"
-        if victim in (Victim.ALL, Victim.LOG):
+        if victim is Victim.LOG:
             os.killpg(process.pid, signal.SIGKILL)
         if victim is not Victim.WORKER:
             process.wait(_TIMEOUT_S)
