@@ -70,7 +70,9 @@ class FakeKeeper:
         if outcome is PersistOutcome.KEPT and key is not None:
             outcome = self._claim(message, key)
         if outcome is PersistOutcome.KEPT:
-            self.bodies[message.id] = message
+            if not any(message.id in queue for queue in self.queues.values()):
+                # As in the store, a copy from a history leaves it as it is.
+                self.bodies[message.id] = message
             self.save_requests(fields)
             for receiver in receivers:
                 self.queues.setdefault(receiver, {})[message.id] = Mark(message.id)
