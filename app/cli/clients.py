@@ -155,7 +155,7 @@ def refusal(error: ReplyError) -> str:
 
 async def _until_interrupted(conversation: Callable[[], Awaitable[None]]) -> bool:
     task = asyncio.current_task()
-    assert task is not None  # noqa: S101
+    assert task is not None
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:

@@ -136,7 +136,7 @@ class Client(Sender):
         if self._has_token:
             _ = self.listen(LOGIN, self._renew)
         ended = self._conversation.ended
-        assert ended is not None  # noqa: S101
+        assert ended is not None
         ended.add_done_callback(self._conversation_ended)
         return self
 

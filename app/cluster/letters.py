@@ -60,6 +60,7 @@ class SentLetters:
 
         `done` hears the answer within some seconds, or None: it may be done, or be done later.
         """
+        assert letter.id not in self._sent
         self._sent[letter.id] = _Sent(now + PATIENCE_S, done)
         self._pass_on(letter, shard)
 

@@ -162,6 +162,8 @@ class Lender:
         self._unsent.append(Job(loan.lease, loan.key, entry.message))
 
     def _add(self, loan: Loan) -> Loan:
+        assert loan.lease not in self._loans
+        assert loan.entry.id not in self._by_id, "this work is lent already"
         self._loans[loan.lease] = self._by_id[loan.entry.id] = loan
         self._of_key.setdefault(loan.key, {})[loan.lease] = loan
         return loan

@@ -39,6 +39,8 @@ class TopicLife:
 
     def expect(self, records: Mapping[str, TopicRecord]) -> None:
         """Set the stored records of topics. Call it before sessions and histories are restored."""
+        assert not len(self._state.sessions)
+        assert not len(self._state.histories)
         self._found = records
         own = [each.config for each in records.values() if each.config is not None]
         if any(config.depth is not None for config in own):

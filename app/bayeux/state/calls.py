@@ -34,6 +34,7 @@ class Calls:
 
     def handle(self, operation: str, handler: Handler) -> None:
         """Let the handler carry an operation out wherever this shard is the owner."""
+        assert operation not in self._handlers
         self._handlers[operation] = handler
 
     # Owners
@@ -100,6 +101,7 @@ class _Gathered:
 
     def take(self, answer: Answer | None) -> None:
         """Take one of them."""
+        assert self._missing, "an owner has answered twice"
         self._missing -= 1
         if answer:
             self._answers.append(answer)

@@ -66,7 +66,8 @@ class Sessions:
         return self._client_ids.bucket_in(session.client_id)
 
     def add(self, session: Session) -> None:
-        """Register a session."""
+        """Register a session, whose id no other has."""
+        assert session.client_id not in self._by_id
         self._by_id[session.client_id] = session
         self.usages.add(session)
         self.created += 1

@@ -129,6 +129,7 @@ class Requests(Generic[R]):
         return [each for asked in self._of_requester.values() for each in asked]
 
     def _enter(self, request: Request[R]) -> None:
+        assert request.address not in self._by_address
         self._by_address[request.address] = request
         self._of_requester.setdefault(request.requester, {})[request] = None
         self._timers.ring_by(request, request.ends_at)

@@ -250,6 +250,7 @@ class Histories:
 
     def go_on(self, left: Mapping[str, Any]) -> None:
         """Continue as `left` by an earlier process. Call it before histories are restored."""
+        assert not self._by_channel
         self.floor = left["floor"]
         for channel, cursor in left["missed"].items():
             self._missed[channel] = cursor

@@ -376,6 +376,7 @@ class Hub(Generic[R]):
 
     def make_durable(self, receiver: R) -> None:
         """Let the store have what the receiver gets from now on."""
+        assert not receiver.is_durable
         receiver.is_durable = True
         self.durables += 1
         if self.others is not None:

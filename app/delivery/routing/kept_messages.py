@@ -58,6 +58,7 @@ class KeptMessages:
     @property
     def oldest(self) -> Message:
         """The oldest message. The history must not be empty."""
+        assert self._messages
         return self._messages[0]
 
     def newest(self, count: int, now_ms: int) -> list[Message]:
