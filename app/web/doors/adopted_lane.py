@@ -53,7 +53,7 @@ class AdoptedLane(GivenLane):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         relayed = self.arrival.relayed
         if relayed is not None:
-            transport = RelayedTransport(cast("asyncio.Transport", transport), relayed)
+            transport = cast("asyncio.Transport", RelayedTransport(transport, relayed))
         super().connection_made(transport)
 
     def _free(self) -> None:
