@@ -163,4 +163,7 @@ async def test_plain_messages_reach_everybody_at_once_beside_a_sick_store(
         accepted = {each.shard: len(all_.accepted[each.shard, TALK]) for each in all_.publishers}
         assert not any(all_.lacks().values()), f"{all_.lacks()} of {accepted}"
         all_.check_order()
+        stored = [len(all_.accepted[each.shard, ROOM]) for each in all_.publishers]
+        stored.pop(SICK)
+        assert min(stored) > SICK_S, stored
         assert max(max(each.late) for each in all_.listeners) < SOON_S
