@@ -63,9 +63,6 @@ async def test_links_that_are_cut_are_made_again_and_no_session_ends(tmp_path: P
     assert (tmp_path / "was-cut").exists()
 
 
-# What befalls the store of one worker
-
-
 def store_of(deployment: Deployment, shard: int) -> Path:
     data = deployment.data
     return data / "shards" / str(shard) if shard else data
