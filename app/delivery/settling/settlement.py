@@ -50,11 +50,13 @@ class Settlement(Generic[R]):
         Confirmed entries are settled first, so that a failure does not return them to the queue.
         """
         taken: dict[int, None] = {}
-        refusals = []
+        refusals, unknown = [], list[Verdict]()
         for verdict in verdicts:
             seq = verdict.seq
             if seq in taken or receiver.queue.find(seq) is None:
                 self._counters.verdicts_unknown += 1
+                if not verdict.ok:
+                    unknown.append(verdict)
                 continue
             receiver.queue.hear(seq)
             if verdict.ok:
@@ -63,8 +65,20 @@ class Settlement(Generic[R]):
                 refusals.append(verdict)
         if taken:
             self.took(receiver, receiver.queue.settle(taken), now)
+        if unknown and receiver.queue.is_restored:
+            self._return_behind(receiver, unknown)
         refusals.sort(key=_gravity)
         return Refusals(refusals)
+
+    def _return_behind(self, receiver: R, refusals: Iterable[Verdict]) -> None:
+        """Return what an earlier process has handed over behind messages that this one lacks.
+
+        They were not stored. If their receiver wants them later, it has left open what follows.
+        """
+        stops = [each.seq for each in refusals if _gravity(each)[0]]
+        if stops:
+            back = receiver.queue.return_from(min(stops))
+            self._ledger.returned(receiver, back, back)
 
 
 def _gravity(verdict: Verdict) -> tuple[bool, int]:

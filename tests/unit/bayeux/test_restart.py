@@ -182,3 +182,20 @@ def test_an_unnamed_session_with_acks_can_survive_a_restart() -> None:
     publish(before, 1)
     server = before.reborn()
     assert connect(again(client, server), 1).data == [1]
+
+
+def test_what_is_behind_a_refused_message_that_is_not_stored_comes_again_after_a_restart() -> None:
+    before = RestartableServer()
+    client = named(before)
+    before.client().publish("/a", 1, ext={"delivery": {"persistent": False}})
+    publish(before, 2)
+    answer = connect(client, 1)
+    assert answer.data == [1, 2]
+    first, _ = seqs(answer)
+    server = before.reborn()
+    client = again(client, server)
+    # The client wants both later. This server has never had the first one.
+    answer = connect(client, batch(answer), no(first, "communication.busy", delay=100))
+    server.advance(1)
+    assert (answer.data or connect(client, batch(answer)).data) == [2]
+    assert server.balances()
