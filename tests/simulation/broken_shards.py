@@ -193,7 +193,7 @@ def homes_answer_ahead_of_their_logs(stack: ExitStack) -> None:
 
 
 def changes_of_presence_are_not_told(stack: ExitStack) -> None:
-    replace(stack, FarPresence, "_changed", nothing)
+    replace(stack, FarPresence, "changed", nothing)
 
 
 def members_of_others_never_leave(stack: ExitStack) -> None:
