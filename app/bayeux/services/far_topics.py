@@ -6,7 +6,7 @@ in queues. The home lets all others erase a topic, and asks them before it ends 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from orjson import loads
 
@@ -61,9 +61,9 @@ class FarTopics:
         self._erasing: dict[tuple[str, int], int] = {}
         # By topic, the ones who wait until its next erasure is carried out everywhere.
         self._waiters: dict[str, list[_Waiter]] = {}
-        # Topics that may end, and those about which others are asked.
+        # Topics that may end; and by name, those about which others are asked, as they were asked.
         self._to_end: dict[Topic, None] = {}
-        self._ending: dict[str, _Ending] = {}
+        self._ending: dict[str, Sequence[Topic]] = {}
         self._clean_at = 0.0
         state.calls.handle(USED, self._say_used)
 
@@ -289,11 +289,9 @@ class FarTopics:
                 self._state.topic_changes.time_out_in(topic, _AGAIN_S)
             return
         for start in range(0, len(topics), _MOST):
-            some = topics[start : start + _MOST]
-            ending = _Ending(some)
-            for topic in some:
-                self._ending[topic.name] = ending
-            names = [topic.name for topic in some]
+            ending = topics[start : start + _MOST]
+            names = [topic.name for topic in ending]
+            self._ending |= dict.fromkeys(names, ending)
             asked: dict[int | None, Asking] = {
                 shard: {"names": names} for shard in self._tellers.shards
             }
@@ -302,10 +300,10 @@ class FarTopics:
     def _are_all_there(self) -> bool:
         return self.may_erase and not any(map(self._others.is_away, self._tellers.shards))
 
-    def _heard_used(self, ending: "_Ending", answers: Sequence[Answer] | None) -> None:
+    def _heard_used(self, ending: Sequence[Topic], answers: Sequence[Answer] | None) -> None:
         """End the topics that no other shard uses, and that have not changed meanwhile."""
         used = {name for answer in answers or () for name in answer["used"]}
-        for topic in ending.topics:
+        for topic in ending:
             if self._ending.get(topic.name) is not ending:
                 continue
             del self._ending[topic.name]
@@ -342,9 +340,3 @@ class _Waiter:
         self._is_whole &= is_whole
         if not self.waiting:
             self._done(self._is_whole)
-
-
-class _Ending(NamedTuple):
-    """Topics that end if no other shard uses them."""
-
-    topics: Sequence[Topic]
