@@ -193,6 +193,7 @@ async def _assemble(
     endpoint = make_endpoint(settings, bayeux, ticker, unread, storage.right, door)
     administration = make_administration(
         *(settings, stack, endpoint, server, storage, tokens, logins, placement),
+        homes=None if shard is None else shard.shards,
         away_s=dict if forwarding is None else forwarding.away_s,
         ends=lambda: succession.ends,
     )

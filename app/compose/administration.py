@@ -21,7 +21,6 @@ from holdfast.distribution import release
 from holdfast.extensions.operators import Operators, RunAnywhere
 from holdfast.settings import Settings
 from holdfast.store.audit import Audit
-from holdfast.store.deployment import Division
 from holdfast.store.journal_frames import JournalFrames
 from holdfast.store.letters.administration import Letters
 from holdfast.store.letters.upkeep import LetterUpkeep
@@ -49,6 +48,7 @@ from holdfast.web.tasks import run_until_closed
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from holdfast.cluster.shards import Shards
     from holdfast.compose.joint_administration import JointAdministration
     from holdfast.login.extension import Logins
     from holdfast.store.replays.moving import IsOver, Moving
@@ -77,6 +77,7 @@ def make_administration(
     tokens: Tokens,
     logins: "Logins | None",
     placement: Placement,
+    homes: "Shards | None",
     away_s: Callable[[], Mapping[int, float]],
     ends: Callable[[], Mapping[int, Ends]],
 ) -> Administration:
@@ -89,7 +90,7 @@ def make_administration(
         return f"{node.stamp():019d}"
 
     joint = _joint(
-        *(placement, storage.origin.division, state.client_ids.bucket_of, new_id),
+        *(placement, homes, new_id),
         lambda shard: ends().get(shard, Ends()).times,
     )
     reader = Reader(storage.primary)
@@ -208,18 +209,15 @@ def _make_moving(
 
 def _joint(
     placement: Placement,
-    division: Division,
-    bucket_of: Callable[[str], int],
+    homes: "Shards | None",
     new_id: Callable[[], str],
     restarts: Callable[[int], int],
 ) -> "JointAdministration | None":
-    if placement.is_alone:
+    if homes is None:
         return None
-    from holdfast.cluster.shards import Shards, homes_of, map_of
     from holdfast.compose.joint_administration import JointAdministration
 
-    shards = Shards(map_of(division.shards), homes_of(division.homes), bucket_of)
-    return JointAdministration(placement, shards, new_id, restarts)
+    return JointAdministration(placement, homes, new_id, restarts)
 
 
 def _operators(

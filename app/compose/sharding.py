@@ -51,12 +51,11 @@ class ShardParts:
     ) -> None:
         loop, clock = asyncio.get_running_loop(), boot_clock()
         self.right, self.log = storage.right, _log_of(storage)
+        self.shards = Shards(shards, homes_of(storage.origin.division.homes), bucket_of)
         # What ends the turns of this shard, once its core is there.
         self.end_turn: Callable[[], None] = ignore
         self.others = OtherShards(
-            placement.number,
-            Shards(shards, homes_of(storage.origin.division.homes), bucket_of),
-            self.log,
+            *(placement.number, self.shards, self.log),
             stamp=stamp,
             came_early=came_early,
             clock=loop.time,
