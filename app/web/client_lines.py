@@ -61,14 +61,11 @@ class ClientLines:
 
         A client is a browser, or without a cookie a session, or else everybody at its place.
         """
-        head = data.find(_END)
-        cookie = data.find(self._cookie, 0, head if head >= 0 else len(data))
-        if cookie >= 0:
+        cookie = data.find(self._cookie)
+        if cookie >= 0 and data.find(_END, 0, cookie) < 0:
             # An expression takes longer, and thousands may wait.
             line = data.find(b"\r", cookie)
-            line = line if line >= 0 else len(data)
-            end = data.find(b";", cookie, line)
-            return data[cookie : end if end >= 0 else line]
+            return data[cookie : line if line >= 0 else len(data)].partition(b";")[0]
         session = session_in(data)
         # What waits there may be of this session: a body may come behind its head.
         is_known = session and (session in self._lines or place not in self._lines)

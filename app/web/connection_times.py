@@ -137,6 +137,18 @@ class TimedConnection(RequestHandler):
             self._stall.cancel()
             self._stall = None
 
+    # The end
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Close the connection, in a later turn if many clients go together; keep it until then."""
+        transport = self.transport
+        if transport is None or transport.get_extra_info("sslcontext") is not None:
+            # A transport with TLS closes itself.
+            return False
+        self.transport = None
+        self._endpoint.endings.end(transport.close)
+        return True
+
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
         self._end_stall()

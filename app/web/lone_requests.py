@@ -4,33 +4,23 @@ import re
 from typing import Final
 
 _CHANNEL: Final = b'"channel"'
-_NAME_OF_CONNECTS: Final = b'"/meta/connect"'
-_NAME_OF_HANDSHAKES: Final = b'"/meta/handshake"'
-_NAME_OF_DISCONNECTS: Final = b'"/meta/disconnect"'
 _CONNECT: Final = re.compile(rb'"channel"\s*:\s*"/meta/connect"')
-_HANDSHAKE: Final = re.compile(rb'"channel"\s*:\s*"/meta/handshake"')
-_DISCONNECT: Final = re.compile(rb'"channel"\s*:\s*"/meta/disconnect"')
+_PATIENT: Final = re.compile(rb'"channel"\s*:\s*"/meta/(?:connect|handshake|disconnect)"')
 
 
 def is_lone_connect(data: bytes) -> bool:
     """Return whether a request is a connect, without messages whose order matters."""
-    return _is_alone(data, _NAME_OF_CONNECTS, _CONNECT)
+    return _is_alone(data, _CONNECT)
 
 
-def is_lone_handshake(data: bytes) -> bool:
-    """Return whether a request is a handshake and nothing else."""
-    return _is_alone(data, _NAME_OF_HANDSHAKES, _HANDSHAKE)
+def is_patient(data: bytes) -> bool:
+    """Return whether a request is a connect, a handshake or a disconnect, and nothing else."""
+    return _is_alone(data, _PATIENT)
 
 
-def is_lone_disconnect(data: bytes) -> bool:
-    """Return whether a request is a disconnect and nothing else."""
-    return _is_alone(data, _NAME_OF_DISCONNECTS, _DISCONNECT)
-
-
-def _is_alone(data: bytes, name: bytes, found: re.Pattern[bytes]) -> bool:
-    """Return whether the only channel in a request has this name."""
-    if data.find(name) < 0:
-        return False
+def _is_alone(data: bytes, message: re.Pattern[bytes]) -> bool:
+    """Return whether the only channel in a request is this one."""
     # An expression takes long to go through all data.
     start = data.rfind(_CHANNEL)
-    return data.find(_CHANNEL) == start and found.match(data, start) is not None
+    is_last = start >= 0 and message.match(data, start) is not None
+    return is_last and data.find(_CHANNEL) == start

@@ -88,7 +88,9 @@ class ReadingAside(SocketReading):
 
     def _puts_off(self, data: bytes) -> bool:
         """Put a request aside for a later turn if it can wait, or if its client has to wait."""
-        if self._set_aside or self._ordinary or self._is_taken() or self._upgraded:
+        if self._set_aside or self._ordinary or self._upgraded:
+            return False
+        if self._exchange is not None or self._paused:
             return False
         if self._scheduler.can_wait(data):
             self._put_aside(data)
@@ -138,7 +140,8 @@ class ReadingAside(SocketReading):
         return self._lines.client_of(data, place or self._place_of_new(data))
 
     def _place_of_new(self, data: bytes) -> bytes:
-        return place_of(self._find_address(), self._kind_of(data))
+        address = self._address
+        return place_of(self._find_address() if address is None else address, self._kind_of(data))
 
     def _find_address(self) -> bytes:
         if self._address is None:
@@ -185,9 +188,10 @@ class ReadingAside(SocketReading):
             self._put_aside(data[start : start + _MAX_SET_ASIDE])
 
     def _put_aside(self, data: bytes) -> None:
-        if self._set_aside is None:
-            self._set_aside = []
-        if self._completes(data):
+        if not self._set_aside:
+            self._set_aside = [data]
+            self._size_aside += len(data) + _OF_EACH
+        elif self._completes(data):
             self._set_aside[-1] += data
             self._size_aside += len(data)
         else:
@@ -201,7 +205,7 @@ class ReadingAside(SocketReading):
 
     def _completes(self, data: bytes) -> bool:
         """Return whether these bytes belong to a small request that waits: it is handled whole."""
-        if not (self._set_aside and self._in_line and self._begun is None):
+        if self._set_aside is None or not self._in_line or self._begun is not None:
             return False
         last = self._set_aside[-1]
         return len(last) + len(data) <= _FEW and not is_whole(last)

@@ -25,7 +25,7 @@ from holdfast.web.beginnings import Beginnings
 from holdfast.web.client_lines import ClientLines, session_in
 from holdfast.web.cookies import DEFAULT_NAME
 from holdfast.web.intake import SMALL, Intake, UnreadRequests
-from holdfast.web.lone_requests import is_lone_connect, is_lone_disconnect, is_lone_handshake
+from holdfast.web.lone_requests import is_lone_connect, is_patient
 from holdfast.web.request_kinds import RequestKind
 from holdfast.web.speaking import SpeakingRight
 from holdfast.web.turn_budget import Turn
@@ -224,9 +224,8 @@ class RequestScheduler:
         wait, and cause most of the work; so can handshakes, before which a client does nothing,
         and disconnects, after which it does nothing.
         """
-        if len(data) > SMALL or not (self._turn.is_behind or self._unheard):
-            return False
-        return is_lone_connect(data) or is_lone_handshake(data) or is_lone_disconnect(data)
+        is_behind = self._turn.is_behind or self._unheard
+        return len(data) <= SMALL and bool(is_behind) and is_patient(data)
 
     def read_later(self, read: Callable[[], None]) -> None:
         """Let a connection read in a later turn the data that it deferred."""

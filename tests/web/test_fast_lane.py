@@ -301,6 +301,23 @@ async def test_connections_that_time_out_together_are_closed_over_several_turns(
 
 
 @pytest.mark.usefixtures("short_keepalive")
+async def test_connections_that_clients_close_together_are_closed_over_several_turns(
+    rig: Rig,
+) -> None:
+    clients = [rig.connect() for _ in range(100)]
+    clients[-1].send_now(HOLD)
+    for client in clients:
+        client.protocol.eof_received()
+    assert sum(client.transport.is_closing() for client in clients) < 20
+    last = clients[-1].protocol
+    assert isinstance(last, FastLane)
+    # Nothing is sent to one that waits to be closed.
+    assert last.is_lost()
+    await clients[-1].settle(100)
+    assert all(client.transport.is_lost for client in clients)
+    assert rig.endpoint.turn.connections == 0
+
+
 @pytest.mark.parametrize("front_end", FrontEnd)
 async def test_a_connection_with_a_held_connect_is_not_idle(front_end: FrontEnd) -> None:
     async with Rig(front_end=front_end) as rig:
