@@ -13,10 +13,10 @@ from redis import Redis
 
 from holdfast.cluster.frames import DURABLE, MESSAGE, Entry, read, write
 from holdfast.delivery.messages.message import Message
-from holdfast.store import log_scripts, scripts
-from holdfast.store.keys import RedisKeys
-from holdfast.store.log_scripts import Parts, Step
-from holdfast.store.scripts import ScriptCall
+from holdfast.store.format import log_scripts, scripts
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.log_scripts import Parts, Step
+from holdfast.store.format.scripts import ScriptCall
 from tests.store.model import NONCE, opening
 from tests.store.numbering import Numbering
 from tests.store.servers import ValkeyServer

@@ -32,11 +32,16 @@ from holdfast.units import unit_of
 from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.listed import LISTED
-from holdfast.web.connection_limit import ConnectionLimit
-from holdfast.web.door_figures import DoorFigures
-from holdfast.web.metric_families import BayeuxCollector
-from holdfast.web.shard_families import answering, door_families_of, families_of, restarted
-from holdfast.web.speaking import OwnStoreRight
+from holdfast.web.front.connection_limit import ConnectionLimit
+from holdfast.web.prometheus.door_figures import DoorFigures
+from holdfast.web.prometheus.metric_families import BayeuxCollector
+from holdfast.web.prometheus.shard_families import (
+    answering,
+    door_families_of,
+    families_of,
+    restarted,
+)
+from holdfast.web.scheduling.speaking import OwnStoreRight
 
 DOCS = Path(__file__).parent
 CONSOLE = DOCS.parent / "static/console"

@@ -11,7 +11,7 @@ from holdfast.cli.output import complain
 from holdfast.cli.serve import read_settings
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.settings import Settings
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 
 
 @contextmanager

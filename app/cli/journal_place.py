@@ -15,7 +15,7 @@ from holdfast.cli.failures import Exit, failed
 from holdfast.cli.output import note
 
 if TYPE_CHECKING:
-    from holdfast.store.embedded import EmbeddedValkey
+    from holdfast.store.local.embedded import EmbeddedValkey
 
 _LAKE = "lake"
 _TIMEOUT_S = 5.0
@@ -42,7 +42,7 @@ class JournalPlace:
         """The URL of the first shard's store; None if it is embedded and not running."""
         if self.redis is not None:
             return self.redis
-        from holdfast.store.home import Home
+        from holdfast.store.local.home import Home
 
         home = Home(self.data)
         return home.url if _answers(home.socket) else None
@@ -63,7 +63,7 @@ class JournalPlace:
             yield self.redis
             return
         # Commands that only read tables need not wait until this is loaded.
-        from holdfast.store.home import Home
+        from holdfast.store.local.home import Home
 
         if not Home(self.data).directory.exists():
             raise failed(
@@ -82,8 +82,8 @@ class JournalPlace:
 @contextmanager
 def _started(directories: Sequence[Path]) -> Iterator[None]:
     """Run the embedded stores of these directories."""
-    from holdfast.store.connection import StoreUnavailable
-    from holdfast.store.embedded import Durability, EmbeddedValkey
+    from holdfast.store.links.connection import StoreUnavailable
+    from holdfast.store.local.embedded import Durability, EmbeddedValkey
 
     with asyncio.Runner() as runner, ExitStack() as opened:
         for each in directories:
@@ -140,7 +140,7 @@ def journal(
 ) -> JournalPlace:
     # Return the location of the journal and the tables.
     if redis is not None:
-        from holdfast.store.url import StoreUrl
+        from holdfast.store.links.url import StoreUrl
 
         try:
             StoreUrl.of(redis)

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from holdfast.cli.moments import moment
 from holdfast.cli.value_types import PLACEHOLDERS, value_type
-from holdfast.store.operator_input import Ms, SessionKey
+from holdfast.store.format.operator_input import Ms, SessionKey
 from holdfast.units import Unit, unit_of
 
 # A link of Markdown, with what it shows.

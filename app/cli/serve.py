@@ -28,7 +28,7 @@ from holdfast.compose.succession import Succession
 from holdfast.distribution import name_clash
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.settings.environment import LIST
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.supervisor.control import Channel, Say, given_channel, reason
 from holdfast.web.admin.tokens import OPERATOR_FILE
 

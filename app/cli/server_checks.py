@@ -20,17 +20,17 @@ from holdfast.compose.workers import allowance, count_of, reason_of, stored_here
 from holdfast.distribution import NAME, name_clash, release
 from holdfast.pipeline.doctor import Check
 from holdfast.settings import Settings
-from holdfast.store.connection import REMEDY, StoreUnavailable
-from holdfast.store.embedded import server_binary
-from holdfast.store.failover_risks import failover_risks
-from holdfast.store.home import Home
-from holdfast.store.keys import RedisKeys
-from holdfast.store.layouts import LAYOUT, later_than, readers_of
-from holdfast.store.primary import Primary
-from holdfast.store.reader import Reader
-from holdfast.store.resp import Unusable
-from holdfast.store.url import StoreUrl
-from holdfast.web import aiohttp_parts
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.layouts import LAYOUT, later_than, readers_of
+from holdfast.store.links.connection import REMEDY, StoreUnavailable
+from holdfast.store.links.failover_risks import failover_risks
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.reader import Reader
+from holdfast.store.links.resp import Unusable
+from holdfast.store.links.url import StoreUrl
+from holdfast.store.local.embedded import server_binary
+from holdfast.store.local.home import Home
+from holdfast.web.http import aiohttp_parts
 
 _OLDEST = (3, 11)
 _TIMEOUT_S = 3.0

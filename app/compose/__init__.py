@@ -51,24 +51,24 @@ from holdfast.extensions.timesync import TimeSync
 from holdfast.journal.writer import JournalWriter
 from holdfast.settings import Settings
 from holdfast.supervisor.control import CONTROL_FILE, LOCK
-from holdfast.web import aiohttp_parts
 from holdfast.web.admin.tokens import Tokens, TokensUnusable, open_tokens
+from holdfast.web.answering.endpoint import Endpoint
+from holdfast.web.answering.heads import Heads
 from holdfast.web.doors.adoption import adopt
 from holdfast.web.doors.leaving import Leaving
-from holdfast.web.endpoint import Endpoint
-from holdfast.web.heads import Heads
-from holdfast.web.intake import UnreadRequests
-from holdfast.web.request_scheduler import RequestScheduler
+from holdfast.web.http import aiohttp_parts
+from holdfast.web.scheduling.intake import UnreadRequests
+from holdfast.web.scheduling.request_scheduler import RequestScheduler
 from holdfast.web.tasks import Tasks, cancel
 from holdfast.web.ticker import Ticker
-from holdfast.web.websocket import WebSocketFrontEnd
+from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
     from holdfast.compose.forwarding import Forwarding
     from holdfast.compose.sharding import Sharding
     from holdfast.login.extension import Logins
-    from holdfast.web.listener import Listener
-    from holdfast.web.request_sink import RequestSink
+    from holdfast.web.front.listener import Listener
+    from holdfast.web.scheduling.request_sink import RequestSink
 
 log = logging.getLogger(__name__)
 

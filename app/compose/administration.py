@@ -21,11 +21,11 @@ from holdfast.distribution import release
 from holdfast.extensions.operators import Operators, RunAnywhere
 from holdfast.settings import Settings
 from holdfast.store.audit import Audit
-from holdfast.store.journal_frames import JournalFrames
+from holdfast.store.framing.journal_frames import JournalFrames
 from holdfast.store.letters.administration import Letters
 from holdfast.store.letters.upkeep import LetterUpkeep
+from holdfast.store.links.reader import Reader
 from holdfast.store.pipeline_results import PipelineResults
-from holdfast.store.reader import Reader
 from holdfast.store.replays.control import Replays
 from holdfast.store.store import Store
 from holdfast.supervisor.control import Ends
@@ -40,9 +40,9 @@ from holdfast.web.admin.routing import Handlers, Once
 from holdfast.web.admin.tallying import Tallying
 from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import Tokens
-from holdfast.web.cookies import BrowserCookie
-from holdfast.web.endpoint import Endpoint
-from holdfast.web.speaking import until_speaking
+from holdfast.web.answering.endpoint import Endpoint
+from holdfast.web.http.cookies import BrowserCookie
+from holdfast.web.scheduling.speaking import until_speaking
 from holdfast.web.tasks import run_until_closed
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.delivery.basics.notices import TURNED_AWAY, Notices
-from holdfast.web.connection_limit import ConnectionLimit
+from holdfast.web.front.connection_limit import ConnectionLimit
 
 # Reserved for everything but client connections; a quarter of the limit if that is less.
 _RESERVE = 128

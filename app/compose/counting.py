@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from holdfast.cluster.inclusion import Inclusion
-from holdfast.store.primary import Primary
-from holdfast.store.reader import Reader
-from holdfast.store.shard_log import ShardLog
+from holdfast.store.framing.shard_log import ShardLog
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.reader import Reader
 from holdfast.web.tasks import Task, cancel, task_of
 
 

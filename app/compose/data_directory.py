@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.store.home import STORE
+from holdfast.store.local.home import STORE
 from holdfast.supervisor.control import socket_for_commands
 
 _LOCK = "lock"

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from holdfast.store.link import StoreLink
+from holdfast.store.links.link import StoreLink
 from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)

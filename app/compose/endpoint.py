@@ -4,20 +4,20 @@ from typing import TYPE_CHECKING
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.settings import Settings
-from holdfast.web.cookies import BrowserCookie
-from holdfast.web.endpoint import Endpoint
-from holdfast.web.hosts import Hosts, name_of
-from holdfast.web.intake import Intake, UnreadRequests
-from holdfast.web.origins import Origins
-from holdfast.web.peers import Peers
-from holdfast.web.request_scheduler import RequestScheduler
-from holdfast.web.speaking import SpeakingRight
+from holdfast.web.answering.endpoint import Endpoint
+from holdfast.web.http.cookies import BrowserCookie
+from holdfast.web.http.hosts import Hosts, name_of
+from holdfast.web.http.origins import Origins
+from holdfast.web.http.peers import Peers
+from holdfast.web.scheduling.intake import Intake, UnreadRequests
+from holdfast.web.scheduling.request_scheduler import RequestScheduler
+from holdfast.web.scheduling.speaking import SpeakingRight
 from holdfast.web.ticker import Ticker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.web.request_sink import RequestSink
+    from holdfast.web.scheduling.request_sink import RequestSink
 
 # As an origin or a host name: all of them.
 _ANY = "*"

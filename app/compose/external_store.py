@@ -4,15 +4,15 @@ import logging
 from contextlib import AsyncExitStack
 
 from holdfast.settings import Settings
-from holdfast.store.embedded import Durability
-from holdfast.store.failover_risks import failover_risks
-from holdfast.store.keys import RedisKeys
-from holdfast.store.link import StoreLink
-from holdfast.store.primary import Primary
-from holdfast.store.promises import warn_if_weaker
-from holdfast.store.reader import Reader
-from holdfast.store.replicas import Replicas
-from holdfast.store.resp import Unusable
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.failover_risks import failover_risks
+from holdfast.store.links.link import StoreLink
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.reader import Reader
+from holdfast.store.links.resp import Unusable
+from holdfast.store.local.embedded import Durability
+from holdfast.store.local.promises import warn_if_weaker
+from holdfast.store.writing.replicas import Replicas
 
 log = logging.getLogger(__name__)
 

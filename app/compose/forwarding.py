@@ -16,8 +16,7 @@ from holdfast.compose.placement import Placement
 from holdfast.compose.succession import Succession
 from holdfast.distribution import release
 from holdfast.supervisor.control import LINK
-from holdfast.web.door_figures import DoorFigures
-from holdfast.web.endpoint import Endpoint
+from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.forwarding.facts import FactsAsked, FactsOut
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.hello import Hello
@@ -29,12 +28,13 @@ from holdfast.web.forwarding.passages import Inlet, PassageOut
 from holdfast.web.forwarding.request_door import Door
 from holdfast.web.forwarding.request_home import Home
 from holdfast.web.forwarding.spread_publishes import AllShards
+from holdfast.web.front.listener import Listener
 from holdfast.web.giving.giver import Giver
 from holdfast.web.giving.taker import Taker
-from holdfast.web.listener import Listener
-from holdfast.web.request_sink import RequestSink
+from holdfast.web.prometheus.door_figures import DoorFigures
+from holdfast.web.scheduling.request_sink import RequestSink
 from holdfast.web.tasks import run_until_closed
-from holdfast.web.websocket import WebSocketFrontEnd
+from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 # How long doors that leave, too, may take to say so, which is longer than they read; others to
 # answer that they wait; and shards to answer held connects. All of them need a few milliseconds,

@@ -6,12 +6,12 @@ from holdfast.compose.data_directory import lock_name_in
 from holdfast.compose.placement import Placement
 from holdfast.compose.shard_origin import store_of
 from holdfast.settings import Settings
-from holdfast.store.all_shards import AllShards, FirstShard, Gate, ShardLease
-from holdfast.store.keys import RedisKeys
-from holdfast.store.lease import boot_clock
-from holdfast.store.primary import Primary
-from holdfast.store.reader import Reader
-from holdfast.store.url import Kind, StoreUrl
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.reader import Reader
+from holdfast.store.links.url import Kind, StoreUrl
+from holdfast.store.opening.all_shards import AllShards, FirstShard, Gate, ShardLease
+from holdfast.store.opening.lease import boot_clock
 
 
 def gate_of(settings: Settings, placement: Placement) -> Gate:

@@ -16,7 +16,7 @@ from holdfast.web.joint.commands import JointCommands
 from holdfast.web.joint.live import JointFigures
 from holdfast.web.joint.metrics_page import JointMetrics
 from holdfast.web.joint.private_listener import PrivateListener
-from holdfast.web.speaking import SpeakingRight, until_speaking
+from holdfast.web.scheduling.speaking import SpeakingRight, until_speaking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holdfast.web.admin.figures import LiveFigures
     from holdfast.web.admin.route import Route
     from holdfast.web.admin.routing import Handler
-    from holdfast.web.metrics import Metrics
+    from holdfast.web.prometheus.metrics import Metrics
 
 
 class JointAdministration:

@@ -15,7 +15,7 @@ from holdfast.delivery.shared_queues.places import WaitingPlaces
 from holdfast.journal.schema import Kind
 from holdfast.journal.writer import JournalWriter
 from holdfast.settings import Settings
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.store import Store
 from holdfast.store.trimming import trim
 from holdfast.units import counted

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.settings import Settings
-from holdfast.web.addresses import Address, resolve
+from holdfast.web.http.addresses import Address, resolve
 
 log = logging.getLogger(__name__)
 

@@ -15,18 +15,18 @@ from holdfast.compose.listen_addresses import ListenAddresses, log_where_admin_i
 from holdfast.compose.listening import ADMIN, MAIN, ListeningSockets
 from holdfast.compose.storage import Storage
 from holdfast.settings import Settings
+from holdfast.web.answering.endpoint import Endpoint
+from holdfast.web.answering.heads import Heads
 from holdfast.web.application import (
     ONE_SHARD,
     Readiness,
     make_administration_apart,
     make_application,
 )
-from holdfast.web.endpoint import Endpoint
-from holdfast.web.heads import Heads
-from holdfast.web.listener import Listener
-from holdfast.web.metrics import Metrics, MetricsPage
-from holdfast.web.static_files import read_files
-from holdfast.web.websocket import WebSocketFrontEnd
+from holdfast.web.front.listener import Listener
+from holdfast.web.prometheus.metrics import Metrics, MetricsPage
+from holdfast.web.site.static_files import read_files
+from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
     from holdfast.compose.forwarding import Forwarding

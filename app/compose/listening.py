@@ -14,7 +14,7 @@ from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.listen_addresses import ListenAddresses
 from holdfast.compose.succession import Succession
 from holdfast.supervisor.control import CONTROL, CONTROL_FILE, OWN, socket_for_commands
-from holdfast.web.addresses import Address
+from holdfast.web.http.addresses import Address
 
 log = logging.getLogger(__name__)
 

@@ -11,20 +11,20 @@ from holdfast.compose.placement import Placement, alone
 from holdfast.compose.storage import Storage
 from holdfast.compose.store_monitor import StoreMonitor
 from holdfast.settings import Settings
-from holdfast.store.connection import REMEDY, StoreUnreachable
-from holdfast.store.deployment import Deployment, Origin
-from holdfast.store.embedded import Durability, EmbeddedValkey
-from holdfast.store.generations import division_in, keys_of
-from holdfast.store.keys import RedisKeys
-from holdfast.store.link import StoreLink
-from holdfast.store.primary import Primary
-from holdfast.store.script import Script
-from holdfast.store.scripts import SCRIPTS
-from holdfast.store.url import StoreUrl
-from holdfast.store.write_right import OnWaiting
+from holdfast.store.format.deployment import Deployment, Origin
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.scripts import SCRIPTS
+from holdfast.store.links.connection import REMEDY, StoreUnreachable
+from holdfast.store.links.link import StoreLink
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.script import Script
+from holdfast.store.links.url import StoreUrl
+from holdfast.store.local.embedded import Durability, EmbeddedValkey
+from holdfast.store.opening.generations import division_in, keys_of
+from holdfast.store.opening.write_right import OnWaiting
 
 if TYPE_CHECKING:
-    from holdfast.store.all_shards import Gate
+    from holdfast.store.opening.all_shards import Gate
 
 
 async def open_storage(
@@ -95,7 +95,7 @@ async def open_storage(
 
 
 def _with_log() -> list[Script]:
-    from holdfast.store.log_scripts import LOG_SCRIPTS
+    from holdfast.store.format.log_scripts import LOG_SCRIPTS
 
     return [*SCRIPTS, *LOG_SCRIPTS]
 

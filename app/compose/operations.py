@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from holdfast.compose.storage import Storage
-from holdfast.store.journal_frames import JournalFrames
+from holdfast.store.framing.journal_frames import JournalFrames
 from holdfast.store.letters.administration import Letters
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.store.replays.control import Replays

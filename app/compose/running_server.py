@@ -14,14 +14,14 @@ from holdfast.compose.journal import RunBooks
 from holdfast.compose.storage import Storage
 from holdfast.compose.succession import CannotGoOn, CannotLeave, Succession
 from holdfast.settings import Settings
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.replays.control import Replays
+from holdfast.web.answering.heads import Heads
 from holdfast.web.doors.leaving import Leaving
-from holdfast.web.heads import Heads
-from holdfast.web.listener import Listener
+from holdfast.web.front.listener import Listener
 from holdfast.web.tasks import Tasks
 from holdfast.web.ticker import Ticker
-from holdfast.web.websocket import WebSocketFrontEnd
+from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
     from holdfast.compose.forwarding import Forwarding

@@ -7,16 +7,16 @@ from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.homes import check_homes, homes_for
 from holdfast.compose.placement import Placement, alone
 from holdfast.settings import Settings
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.deployment import Deployment, Division, Origin
-from holdfast.store.dividing import follow
-from holdfast.store.home import Home
-from holdfast.store.keys import NO_GENERATION, RedisKeys
-from holdfast.store.link import StoreLink
-from holdfast.store.primary import Primary
-from holdfast.store.reader import Reader
-from holdfast.store.reply_errors import ScriptFailed
-from holdfast.store.url import StoreUrl
+from holdfast.store.format.deployment import Deployment, Division, Origin
+from holdfast.store.format.keys import NO_GENERATION, RedisKeys
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.links.link import StoreLink
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.reader import Reader
+from holdfast.store.links.reply_errors import ScriptFailed
+from holdfast.store.links.url import StoreUrl
+from holdfast.store.local.home import Home
+from holdfast.store.opening.dividing import follow
 
 # How long another shard waits for the first one, whose store may just start.
 _LIMIT_S = 15.0

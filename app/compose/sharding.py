@@ -19,13 +19,13 @@ from holdfast.sharding.following import Following
 from holdfast.sharding.member import Member
 from holdfast.sharding.other_shards import OtherShards
 from holdfast.sharding.pace import Pace
-from holdfast.store.keys import RedisKeys
-from holdfast.store.lease import boot_clock
-from holdfast.store.other_shard import OtherStore
-from holdfast.store.primary import Primary
-from holdfast.store.shard_log import ShardLog
-from holdfast.store.url import StoreUrl
-from holdfast.web.speaking import ShardRight
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.framing.other_shard import OtherStore
+from holdfast.store.framing.shard_log import ShardLog
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.url import StoreUrl
+from holdfast.store.opening.lease import boot_clock
+from holdfast.web.scheduling.speaking import ShardRight
 from holdfast.web.tasks import cancel
 
 

@@ -24,27 +24,27 @@ from holdfast.delivery.basics.node import TimestampSource
 from holdfast.delivery.messages.given import Given, GivenKind
 from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota
 from holdfast.settings import Settings
-from holdfast.store.deployment import UNDIVIDED, Origin
-from holdfast.store.embedded import EmbeddedValkey
+from holdfast.store.format.deployment import UNDIVIDED, Origin
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.layouts import LAYOUT
+from holdfast.store.format.scripts import finish_upgrade
 from holdfast.store.given_slices import GivenSlices, GivenUnreadable
-from holdfast.store.keys import RedisKeys
-from holdfast.store.layouts import LAYOUT
-from holdfast.store.lease import Lease, boot_clock
-from holdfast.store.link import StoreLink
-from holdfast.store.primary import Primary
-from holdfast.store.reader import Reader
-from holdfast.store.reconciliation import Knowledge, KnownQueue
-from holdfast.store.scripts import finish_upgrade
+from holdfast.store.links.link import StoreLink
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.reader import Reader
+from holdfast.store.local.embedded import EmbeddedValkey
+from holdfast.store.opening.lease import Lease, boot_clock
+from holdfast.store.opening.write_right import OnWaiting, Opening, random_seed
 from holdfast.store.store import Store
-from holdfast.store.write_right import OnWaiting, Opening, random_seed
+from holdfast.store.writing.reconciliation import Knowledge, KnownQueue
 from holdfast.units import counted
-from holdfast.web.speaking import LeavableRight, ShardRight, own_right
+from holdfast.web.scheduling.speaking import LeavableRight, ShardRight, own_right
 from holdfast.web.tasks import cancel, task_of
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.message import Message
-    from holdfast.store.all_shards import Gate
-    from holdfast.store.replicas import Replicas
+    from holdfast.store.opening.all_shards import Gate
+    from holdfast.store.writing.replicas import Replicas
 
 log = logging.getLogger(__name__)
 

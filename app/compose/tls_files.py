@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.settings import Settings
-from holdfast.web.listener import Listener
+from holdfast.web.front.listener import Listener
 
 log = logging.getLogger(__name__)
 

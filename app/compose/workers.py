@@ -15,7 +15,7 @@ from holdfast.compose.placement import Placement, alone, data_of, placed
 from holdfast.compose.supervised import Supervised
 from holdfast.settings import Settings
 from holdfast.settings.server import MOST_WORKERS
-from holdfast.store.home import STORE
+from holdfast.store.local.home import STORE
 
 log = logging.getLogger(__name__)
 

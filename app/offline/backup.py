@@ -12,8 +12,8 @@ from holdfast.compose.placement import placed
 from holdfast.offline.manifest import Manifest, StoreFile
 from holdfast.offline.snapshots import EmbeddedStore, now_ms, write_through
 from holdfast.settings import Settings
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.connection import StoreUnavailable
 
 
 async def back_up(

@@ -10,7 +10,7 @@ from holdfast.delivery.basics.steps import ARRIVALS
 from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.delivery.shared_queues.work import PREFIX as WORK
-from holdfast.store.deployment import UNDIVIDED, Division
+from holdfast.store.format.deployment import UNDIVIDED, Division
 
 _SHARED: Final = "/0"
 _FIRST: Final = 0

@@ -8,11 +8,11 @@ from holdfast.delivery.guard.holds import GUARD
 from holdfast.delivery.messages.publish_key import KEY_LIFE_S
 from holdfast.offline.moving import Moving, step
 from holdfast.offline.shard_side import UNREADABLE, Side
-from holdfast.store import records
-from holdfast.store.dividing import merged_audit
+from holdfast.store.format import records
+from holdfast.store.links.resp import Word
+from holdfast.store.opening.dividing import merged_audit
 from holdfast.store.remarks import MOST as MOST_REMARKS
 from holdfast.store.replays.job_records import Job, pack_job, unpack_job
-from holdfast.store.resp import Word
 
 # Of a replay, how many letters the store has counted.
 _COUNTED: Final = b"replayed"

@@ -11,7 +11,7 @@ from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.shared_queues.work_queues import key_of_queue
 from holdfast.offline.division import Places
 from holdfast.offline.shard_side import UNREADABLE, Side
-from holdfast.store import records
+from holdfast.store.format import records
 
 
 class Left(NamedTuple):

@@ -24,8 +24,11 @@ from holdfast.offline.shard_side import Side
 from holdfast.offline.tenure import Tenure
 from holdfast.offline.undrained import Untaken, untaken_in
 from holdfast.settings import Settings
-from holdfast.store.deployment import Origin
-from holdfast.store.dividing import (
+from holdfast.store.format.deployment import Origin
+from holdfast.store.format.keys import NO_GENERATION, RedisKeys
+from holdfast.store.format.layouts import LAYOUT
+from holdfast.store.links.reader import Reader
+from holdfast.store.opening.dividing import (
     Prepared,
     enter_first,
     follow,
@@ -33,9 +36,6 @@ from holdfast.store.dividing import (
     prepare,
     unprepare,
 )
-from holdfast.store.keys import NO_GENERATION, RedisKeys
-from holdfast.store.layouts import LAYOUT
-from holdfast.store.reader import Reader
 from holdfast.store.replays.job_records import unpack_job
 
 STEPS: Final = (*MESSAGES, *REQUESTS, *LETTERS)

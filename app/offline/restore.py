@@ -11,10 +11,10 @@ from holdfast.compose.placement import Placement, placed
 from holdfast.offline.manifest import Manifest, StoreFile
 from holdfast.offline.snapshots import EmbeddedStore, sha256_of, write_through
 from holdfast.settings import Settings
-from holdfast.store.embedded import Durability, EmbeddedValkey
-from holdfast.store.home import Home
-from holdfast.store.keys import RedisKeys
-from holdfast.store.layouts import LAYOUT
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.layouts import LAYOUT
+from holdfast.store.local.embedded import Durability, EmbeddedValkey
+from holdfast.store.local.home import Home
 
 # Stands in the data directory while a restore is under way.
 _MARK = "restore.unfinished"

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from holdfast.delivery.messages.session_record import RecordUnreadable
-from holdfast.store.keys import RedisKeys
-from holdfast.store.resp import Word
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.resp import Word
 
 # How many commands, or bytes of long words in them, are sent at once.
 _MOST_COMMANDS = 500

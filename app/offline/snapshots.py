@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.home import Home
-from holdfast.store.primary import Primary
-from holdfast.store.reader import Reader
-from holdfast.store.resp import Word
-from holdfast.store.url import StoreUrl
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.reader import Reader
+from holdfast.store.links.resp import Word
+from holdfast.store.links.url import StoreUrl
+from holdfast.store.local.home import Home
 
 _LOOK_S = 0.02
 # How long a store may be busy with writing its files before it takes a snapshot.

@@ -14,18 +14,18 @@ from holdfast.compose.shard_origin import store_of
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.offline.shard_side import Side
 from holdfast.settings import Settings
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.deployment import Origin
-from holdfast.store.embedded import Durability, EmbeddedValkey
-from holdfast.store.home import Home
-from holdfast.store.keys import RedisKeys
-from holdfast.store.link import StoreLink
-from holdfast.store.primary import Primary
-from holdfast.store.publish_keys import StoreClock
-from holdfast.store.reader import Reader
-from holdfast.store.scripts import OPEN, RAISE
-from holdfast.store.url import StoreUrl
-from holdfast.store.write_right import Opening, WriteRight
+from holdfast.store.format.deployment import Origin
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.publish_keys import StoreClock
+from holdfast.store.format.scripts import OPEN, RAISE
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.links.link import StoreLink
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.reader import Reader
+from holdfast.store.links.url import StoreUrl
+from holdfast.store.local.embedded import Durability, EmbeddedValkey
+from holdfast.store.local.home import Home
+from holdfast.store.opening.write_right import Opening, WriteRight
 from holdfast.units import counted
 
 _RAISE_S = 0.5

@@ -9,7 +9,7 @@ from holdfast.bayeux.services.far_topics import TOLD as TOLD_OF_TOPICS
 from holdfast.cluster.frames import DURABLE, LETTER, MESSAGE, Entry, Frame, read
 from holdfast.cluster.places import go_on, openings_of, place_of
 from holdfast.offline.shard_side import Side
-from holdfast.store.log_scripts import FOR_ALL
+from holdfast.store.format.log_scripts import FOR_ALL
 from holdfast.units import counted
 
 _FRAMES: Final = 16

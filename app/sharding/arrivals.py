@@ -27,8 +27,8 @@ from holdfast.sharding.homes import ShardHomes
 from holdfast.sharding.kept_first import KeptFirst
 from holdfast.sharding.ports import ShardStore
 from holdfast.sharding.recent import RecentIds
-from holdfast.store.log_scripts import Step
-from holdfast.store.shard_log import Taken, Taking
+from holdfast.store.format.log_scripts import Step
+from holdfast.store.framing.shard_log import Taken, Taking
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from holdfast.cluster.places import Place, place_of
 from holdfast.cluster.waiting import Fields
 from holdfast.sharding.facts_by_link import FactsByLink
 from holdfast.sharding.member import Member
-from holdfast.store import frame_reads
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.other_shard import OtherStore
+from holdfast.store.framing import frame_reads
+from holdfast.store.framing.other_shard import OtherStore
+from holdfast.store.links.connection import StoreUnavailable
 
 log = logging.getLogger(__name__)
 

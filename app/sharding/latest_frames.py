@@ -5,8 +5,8 @@ from typing import Final
 from holdfast.cluster.frames import read
 from holdfast.cluster.log import Addressed, parts_of
 from holdfast.cluster.places import NOWHERE, Place
-from holdfast.store.latest import Latest
-from holdfast.store.log_scripts import FOR_ALL, LoggedFrame, Parts
+from holdfast.store.format.log_scripts import FOR_ALL, LoggedFrame, Parts
+from holdfast.store.framing.latest import Latest
 
 _MOST_BYTES: Final = 16 * 1024 * 1024
 

@@ -16,9 +16,9 @@ from holdfast.sharding.direct import Inlet
 from holdfast.sharding.latest_frames import again
 from holdfast.sharding.other_shards import OtherShards
 from holdfast.sharding.shown import ShownPlaces
-from holdfast.store.log_scripts import LoggedFrame, Parts
-from holdfast.store.log_state import LogState, TakenLog
-from holdfast.store.other_shard import OtherShard
+from holdfast.store.format.log_scripts import LoggedFrame, Parts
+from holdfast.store.framing.log_state import LogState, TakenLog
+from holdfast.store.framing.other_shard import OtherShard
 
 log = logging.getLogger(__name__)
 

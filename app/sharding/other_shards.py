@@ -19,7 +19,7 @@ from holdfast.sharding.own_interest import DurableInterest
 from holdfast.sharding.own_log import OwnLog
 from holdfast.sharding.ports import ShardStore
 from holdfast.sharding.pruning import Pruning, Prunings
-from holdfast.store.log_state import LogState
+from holdfast.store.framing.log_state import LogState
 
 if TYPE_CHECKING:
     from holdfast.cluster.reading import LogReader

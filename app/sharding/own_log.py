@@ -14,8 +14,8 @@ from holdfast.sharding.followed import Followed
 from holdfast.sharding.latest_frames import LatestFrames
 from holdfast.sharding.passing import Passing
 from holdfast.sharding.ports import ShardStore
-from holdfast.store.log_scripts import FOR_ALL, Parts
-from holdfast.store.log_state import LogState
+from holdfast.store.format.log_scripts import FOR_ALL, Parts
+from holdfast.store.framing.log_state import LogState
 
 
 class OwnLog:

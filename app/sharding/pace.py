@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from holdfast.store.spacing import Spacing
+from holdfast.store.framing.spacing import Spacing
 
 # How much a frame has to have to follow at once.
 MANY: Final = 8

@@ -5,8 +5,8 @@ from typing import Protocol
 
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
-from holdfast.store.log_scripts import Step
-from holdfast.store.shard_log import Taken
+from holdfast.store.format.log_scripts import Step
+from holdfast.store.framing.shard_log import Taken
 
 
 class ShardStore(Protocol):

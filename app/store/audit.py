@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import orjson
 from pydantic import Field
 
-from holdfast.store import scripts
-from holdfast.store.operator_input import Ms
-from holdfast.store.reader import Reader, fields_of
+from holdfast.store.format import scripts
+from holdfast.store.format.operator_input import Ms
+from holdfast.store.links.reader import Reader, fields_of
 from holdfast.store.store import Store
 
 _MOST = 10_000

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.delivery.messages.given import Given
-from holdfast.store import scripts
-from holdfast.store.given_records import Unpacking, slices
+from holdfast.store.format import scripts
+from holdfast.store.format.given_records import Unpacking, slices
 from holdfast.store.store import Store
 from holdfast.units import counted
 

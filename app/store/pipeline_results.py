@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from holdfast.store.keys import RedisKeys
-from holdfast.store.reader import Reader
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.reader import Reader
 
 VERSION = 2
 

@@ -8,9 +8,9 @@ import orjson
 from pydantic import Field
 
 from holdfast.delivery.basics.node import NS_PER_MS
-from holdfast.store import scripts
-from holdfast.store.operator_input import Ms
-from holdfast.store.reader import Reader
+from holdfast.store.format import scripts
+from holdfast.store.format.operator_input import Ms
+from holdfast.store.links.reader import Reader
 from holdfast.store.store import Store
 
 VERSION = 1

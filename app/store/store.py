@@ -17,33 +17,33 @@ from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.session_record import Recorded
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.topics.configured import TopicRecord
-from holdfast.store import scripts
-from holdfast.store.deployment import Deployment
-from holdfast.store.eviction import refuse_eviction
-from holdfast.store.journaling import Journaling, JournalOutlet
-from holdfast.store.keys import RedisKeys
-from holdfast.store.lease import Lease
-from holdfast.store.link import StoreLink
-from holdfast.store.loading import LoadedSession, Loading, WithoutSession
-from holdfast.store.pending_publishes import Confirm, PendingPublishes
-from holdfast.store.publish_keys import KeyLimits, PublishKeys, StoreClock
-from holdfast.store.reader import Reader
-from holdfast.store.reconciliation import Knowledge
-from holdfast.store.reply_errors import ScriptFailed
-from holdfast.store.scripts import ScriptCall
-from holdfast.store.single_calls import Probing, SingleCalls
-from holdfast.store.telling import Telling
-from holdfast.store.turn_buffer import TurnBuffer
-from holdfast.store.turn_writer import TurnWriter
-from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnWrites, both
-from holdfast.store.unanswered_calls import UnansweredCalls
-from holdfast.store.write_refusals import WriteRefusals
-from holdfast.store.write_right import Opening, StoreState, WriteRight
+from holdfast.store.format import scripts
+from holdfast.store.format.deployment import Deployment
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.publish_keys import KeyLimits, PublishKeys, StoreClock
+from holdfast.store.format.scripts import ScriptCall
+from holdfast.store.framing.telling import Telling
+from holdfast.store.links.eviction import refuse_eviction
+from holdfast.store.links.link import StoreLink
+from holdfast.store.links.reader import Reader
+from holdfast.store.links.reply_errors import ScriptFailed
+from holdfast.store.links.write_refusals import WriteRefusals
+from holdfast.store.opening.lease import Lease
+from holdfast.store.opening.write_right import Opening, StoreState, WriteRight
+from holdfast.store.writing.journaling import Journaling, JournalOutlet
+from holdfast.store.writing.loading import LoadedSession, Loading, WithoutSession
+from holdfast.store.writing.pending_publishes import Confirm, PendingPublishes
+from holdfast.store.writing.reconciliation import Knowledge
+from holdfast.store.writing.single_calls import Probing, SingleCalls
+from holdfast.store.writing.turn_buffer import TurnBuffer
+from holdfast.store.writing.turn_writer import TurnWriter
+from holdfast.store.writing.turn_writes import PendingCall, PendingPublish, TurnWrites, both
+from holdfast.store.writing.unanswered_calls import UnansweredCalls
 from holdfast.units import counted
 
 if TYPE_CHECKING:
-    from holdfast.store.lease_keeper import LeaseKeeper
-    from holdfast.store.shard_log import ShardLog
+    from holdfast.store.framing.shard_log import ShardLog
+    from holdfast.store.opening.lease_keeper import LeaseKeeper
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +148,7 @@ class Store:
         self._has_everything = asyncio.Event()
 
     def _open_log(self, waits: bool) -> "ShardLog":
-        from holdfast.store.shard_log import ShardLog
+        from holdfast.store.framing.shard_log import ShardLog
 
         parts = self._right, self._calls, self._writer, self._turns, self._journaling
         return ShardLog(self.link, self.keys, *parts, self._probing.answered_at, self._clock, waits)
@@ -178,7 +178,7 @@ class Store:
 
     def lease_keeper(self, lease: Lease, reader: Reader) -> "LeaseKeeper":
         """Return what keeps the lease of this store alive."""
-        from holdfast.store.lease_keeper import LeaseKeeper
+        from holdfast.store.opening.lease_keeper import LeaseKeeper
 
         return LeaseKeeper(reader, self.keys, lease, self._right, on_refused=self._refused)
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, cast
 
-from holdfast.store import scripts
+from holdfast.store.format import scripts
 from holdfast.store.store import Store
 
 # A new reader finds at least this much.

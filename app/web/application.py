@@ -6,25 +6,25 @@ from functools import partial
 from aiohttp import web
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
-from holdfast.web.callback_polling import callback_poll
-from holdfast.web.endpoint import (
+from holdfast.web.answering.callback_polling import callback_poll
+from holdfast.web.answering.endpoint import (
     FIXED_HEADERS,
     JSON_TYPE,
     PUBLISH_PATH,
     Endpoint,
     hsts_headers,
 )
-from holdfast.web.hosts import Hosts
-from holdfast.web.long_polling import long_poll, refusal
-from holdfast.web.metrics import MetricsPage
+from holdfast.web.answering.long_polling import long_poll, refusal
+from holdfast.web.http.hosts import Hosts
+from holdfast.web.http.origins import OriginTrust, only_value
+from holdfast.web.http.request_kinds import PROBES, RequestKind
 from holdfast.web.misdirected import answering_to
-from holdfast.web.origins import OriginTrust, only_value
-from holdfast.web.pages import PAGE_HEADERS, add_console, add_pages
+from holdfast.web.prometheus.metrics import MetricsPage
 from holdfast.web.publish_requests import Divider, OneShard, PublishRequests
-from holdfast.web.request_kinds import PROBES, RequestKind
-from holdfast.web.speaking import until_speaking
-from holdfast.web.static_files import StaticFiles
-from holdfast.web.websocket import WebSocketFrontEnd, is_upgrade
+from holdfast.web.scheduling.speaking import until_speaking
+from holdfast.web.site.pages import PAGE_HEADERS, add_console, add_pages
+from holdfast.web.site.static_files import StaticFiles
+from holdfast.web.websockets.websocket import WebSocketFrontEnd, is_upgrade
 
 # Which shard has which buckets, if there is one.
 ONE_SHARD = b'{"v":1,"ranges":[[0,999,0]]}'

@@ -8,7 +8,7 @@ from holdfast.bayeux.wire.command_refused import NOT_ALLOWED
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.delivery.basics.notices import MISDIRECTED
 from holdfast.web.admin import faults
-from holdfast.web.endpoint import (
+from holdfast.web.answering.endpoint import (
     FIXED_HEADERS,
     JSON_TYPE,
     LONGEST_SHOWN,
@@ -16,7 +16,7 @@ from holdfast.web.endpoint import (
     Endpoint,
     error_body,
 )
-from holdfast.web.hosts import Hosts
+from holdfast.web.http.hosts import Hosts
 
 _SETTING = "host_name"
 _TEXT = (

@@ -29,11 +29,11 @@ from holdfast.delivery.basics.channels import Channels, Kind
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.settings import Settings
 from holdfast.web.admin.paths import LINES
-from holdfast.web.bodies import read_body
-from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, retry_headers
-from holdfast.web.intake import SMALL
-from holdfast.web.long_polling import Waiting, exchange_over_http, refusal
-from holdfast.web.origins import speaker_kind_of
+from holdfast.web.answering.bodies import read_body
+from holdfast.web.answering.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, retry_headers
+from holdfast.web.answering.long_polling import Waiting, exchange_over_http, refusal
+from holdfast.web.http.origins import speaker_kind_of
+from holdfast.web.scheduling.intake import SMALL
 
 _LONG_POLLING = ConnectionType.LONG_POLLING
 _HANDSHAKE = "/meta/handshake"

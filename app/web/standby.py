@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
-from holdfast.web.addresses import BACKLOG, Address
 from holdfast.web.admin.faults import AWAY_FOR_NOW, failure
-from holdfast.web.endpoint import JSON_TYPE, error_body, retry_headers
+from holdfast.web.answering.endpoint import JSON_TYPE, error_body, retry_headers
+from holdfast.web.http.addresses import BACKLOG, Address
 
 # When a client should try again: a server may be there at any time.
 _RETRY_S = 1.0

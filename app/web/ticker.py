@@ -4,12 +4,12 @@ import asyncio
 from time import thread_time
 
 from holdfast.bayeux.server import Bayeux
-from holdfast.web.collector import Collector
-from holdfast.web.heads import Heads
-from holdfast.web.running_time import LONGEST_GAP_S, RunningTime
-from holdfast.web.speaking import SpeakingRight
-from holdfast.web.turn_budget import TurnBudget
-from holdfast.web.write_coalescer import WriteCoalescer
+from holdfast.web.answering.heads import Heads
+from holdfast.web.scheduling.collector import Collector
+from holdfast.web.scheduling.running_time import LONGEST_GAP_S, RunningTime
+from holdfast.web.scheduling.speaking import SpeakingRight
+from holdfast.web.scheduling.turn_budget import TurnBudget
+from holdfast.web.scheduling.write_coalescer import WriteCoalescer
 
 _BEAT_S = 0.1
 _BEATS_PER_SECOND = 10

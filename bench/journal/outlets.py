@@ -6,9 +6,9 @@ from typing import BinaryIO, Protocol
 import orjson
 from redis import Redis
 
-from holdfast.store import scripts
-from holdfast.store.call_numbers import CallNumbers
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format import scripts
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.call_numbers import CallNumbers
 
 EPOCH = "made-up-1"
 # Entries of one write.

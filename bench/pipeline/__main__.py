@@ -18,7 +18,7 @@ from bench.journal.outlets import Streams
 from bench.pipeline.steps import STEPS
 from bench.pipeline.watch import Cost, run
 from bench.tables import lay_out
-from holdfast.store.embedded import Durability, EmbeddedValkey
+from holdfast.store.local.embedded import Durability, EmbeddedValkey
 
 _MIB = 1024 * 1024
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from holdfast.pipeline.epochs import seed_of
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.source.clients import answering, connect
-from holdfast.store.tags import tag_of
+from holdfast.store.format.tags import tag_of
 
 if TYPE_CHECKING:
     from redis import Redis

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
 from tests.chaos import kept
 from tests.chaos.checker import Result, check_file
 from tests.chaos.history import HistoryWriter, What

@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 from redis.asyncio import Redis
 
-from holdfast.store.keys import RedisKeys, is_history
-from holdfast.store.records import unpack_batch, unpack_entry, unpack_letter
+from holdfast.store.format.keys import RedisKeys, is_history
+from holdfast.store.format.records import unpack_batch, unpack_entry, unpack_letter
 
 _KEYS = RedisKeys("holdfast")
 

@@ -22,7 +22,7 @@ from holdfast.store.store import Store
 from holdfast.supervisor.control import Say
 from holdfast.web.doors.handing_over import HandOver
 from holdfast.web.doors.leaving import Leaving
-from holdfast.web.listener import Listener
+from holdfast.web.front.listener import Listener
 
 VARIABLE = "HAND_OVER_STEPS"
 # Names one of the broken builds.

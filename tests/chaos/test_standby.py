@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
 from tests.chaos.stage import Stage
 from tests.chaos.twin import LIMIT_S, NOBODY, STANDBY, Twin
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.store.tags import slot_of, tag_of
+from holdfast.store.format.tags import slot_of, tag_of
 from tests.chaos.machines import HasServer, Pair, until
 from tests.chaos.test_two_machines import BOTH_S, PRIMARY_S, SERVER_S, SETTINGS, Scene, scene_of
 from tests.store.cluster import Cluster, Node, cluster

@@ -13,7 +13,7 @@ import pytest
 from redis.asyncio import Redis
 
 from holdfast.client import Client
-from holdfast.store.home import Home
+from holdfast.store.local.home import Home
 from tests.chaos.test_workers import Deployment, deployed, traffic, until
 from tests.store.servers import ValkeyServer
 from tests.web.test_start import self_signed

@@ -18,9 +18,9 @@ from holdfast.cli.main import program
 from holdfast.compose.data_directory import own_directory
 from holdfast.compose.workers import Allowance
 from holdfast.pipeline.doctor import Check, examine
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.keys import RedisKeys
-from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.links.connection import StoreUnavailable
 from tests.serving import as_toml
 from tests.store.servers import ValkeyServer
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from holdfast.cli.reshard import program
 from holdfast.cluster.shards import first_map
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
 from tests.offline.made_up import divided, fill
 from tests.offline.test_reshard import EXAMPLE, valkey
 from tests.serving import as_toml

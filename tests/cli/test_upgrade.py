@@ -2,7 +2,7 @@
 
 import json
 
-from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT
 from tests.cli.conftest import Shell
 
 

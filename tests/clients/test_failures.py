@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
 from tests.abuse.attacker import Wire, request
 from tests.chaos.jumping import AHEAD, BACK
 from tests.chaos.proxy import Address, Proxy

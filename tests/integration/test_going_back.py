@@ -15,8 +15,8 @@ from holdfast.compose.cannot_start import CannotStart
 from holdfast.offline.reshard import Plan, reshard
 from holdfast.offline.tenure import holding
 from holdfast.settings import Settings
-from holdfast.store.keys import RedisKeys
-from holdfast.store.layouts import LAYOUT
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.layouts import LAYOUT
 from tests.integration.former_releases import LAYOUTS, FormerServer, code_of
 from tests.integration.test_killed_point_to_point import Client, Json
 from tests.integration.test_killed_requests import Person, publish

@@ -11,7 +11,7 @@ from redis import Redis
 from holdfast.journal.frame import decode
 from holdfast.journal.schema import SETTLED, Event, Kind
 from holdfast.journal.unfold import unfold
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
 from tests.integration.talker import Talker
 from tests.serving import Server, kill_orphans_in
 

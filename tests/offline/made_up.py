@@ -18,9 +18,9 @@ from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.requests.of_others import Asked, Kept, fields_of, is_of_others, kept_in
 from holdfast.delivery.shared_queues.work import make_work
-from holdfast.store import records
-from holdfast.store.keys import FIRST_GENERATION, RedisKeys
-from holdfast.store.layouts import LAYOUT
+from holdfast.store.format import records
+from holdfast.store.format.keys import FIRST_GENERATION, RedisKeys
+from holdfast.store.format.layouts import LAYOUT
 from tests.store.servers import ValkeyServer
 
 KEY = bytes(range(32))

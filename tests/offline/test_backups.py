@@ -18,10 +18,10 @@ from holdfast.offline.manifest import Manifest
 from holdfast.offline.restore import restore
 from holdfast.offline.snapshots import EmbeddedStore
 from holdfast.settings import Settings
-from holdfast.store.embedded import Durability, EmbeddedValkey
-from holdfast.store.home import Home
-from holdfast.store.keys import RedisKeys
-from holdfast.store.layouts import LAYOUT
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.layouts import LAYOUT
+from holdfast.store.local.embedded import Durability, EmbeddedValkey
+from holdfast.store.local.home import Home
 
 pytestmark = pytest.mark.slow  # starts stores
 

@@ -24,15 +24,15 @@ from holdfast.offline.kinds import KINDS, Fate
 from holdfast.offline.reshard import STEPS, Plan, Report, reshard
 from holdfast.offline.tenure import Tenure, holding
 from holdfast.settings import Settings
-from holdfast.store import records
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.keys import RedisKeys
-from holdfast.store.layouts import LAYOUT
+from holdfast.store.format import records
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.layouts import LAYOUT
 from holdfast.store.letters.filter import LetterFilter
-from holdfast.store.reader import Reader
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.links.reader import Reader
+from holdfast.store.links.resp import Word
 from holdfast.store.replays.job_records import Job, JobState, pack_job, unpack_job
 from holdfast.store.replays.parameters import ReplayOptions
-from holdfast.store.resp import Word
 from tests.offline import made_up as model
 from tests.offline.made_up import Division, MadeUp, check, check_nothing_is_left, divided, fill
 from tests.store.servers import ValkeyServer

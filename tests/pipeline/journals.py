@@ -7,8 +7,8 @@ from typing import Any
 from holdfast.journal.frame import Body, Head, count, encode
 from holdfast.journal.schema import VERSION, Event
 from holdfast.pipeline.source.streams import shard_of
-from holdfast.store import scripts
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format import scripts
+from holdfast.store.format.keys import RedisKeys
 from tests.store.numbering import Numbering
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.events import NODE

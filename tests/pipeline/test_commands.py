@@ -28,7 +28,7 @@ from holdfast.pipeline.ingest import IngestProgress
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.reports.columns import COLUMNS
 from holdfast.pipeline.session import Engine
-from holdfast.store.embedded import Durability, EmbeddedValkey
+from holdfast.store.local.embedded import Durability, EmbeddedValkey
 from tests.pipeline.journals import Writer
 from tests.pipeline.stored import store_events
 from tests.store.servers import ValkeyServer

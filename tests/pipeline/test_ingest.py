@@ -17,7 +17,7 @@ from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.heard import remembered
 from holdfast.pipeline.ingest import IngestProgress, Source, go_on, take_what_is_there
 from holdfast.pipeline.lake import Lake
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
 from tests.pipeline.journals import Writer
 from tests.pipeline.losses import miss_each_file
 from tests.pipeline.others import asked

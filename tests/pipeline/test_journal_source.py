@@ -18,7 +18,7 @@ from holdfast.pipeline.source.planning import Planner
 from holdfast.pipeline.source.ranges import piece_of, range_of
 from holdfast.pipeline.source.reading import read_piece
 from holdfast.pipeline.source.streams import Journals
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
 from tests.pages import ROOT, blocks
 from tests.pipeline.journals import Writer
 from tests.pipeline.stored import store_events

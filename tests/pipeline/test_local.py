@@ -25,7 +25,7 @@ from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import Engine, IngestProgress, Source, take_what_is_there
 from holdfast.pipeline.lake import TABLES, Lake
 from holdfast.pipeline.tasks import SparkTasks, local_tasks
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
 from tests.pipeline.journals import Writer
 from tests.pipeline.tales import a_week, more, refusals, requests
 from tests.serving import ROOT

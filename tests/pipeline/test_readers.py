@@ -18,8 +18,8 @@ from holdfast.pipeline.source.planning import Planner
 from holdfast.pipeline.source.readers import JournalReader, Readers
 from holdfast.pipeline.source.streams import Journals
 from holdfast.pipeline.tasks import LocalTasks
-from holdfast.store import scripts
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format import scripts
+from holdfast.store.format.keys import RedisKeys
 from tests.pipeline.journals import Writer, evaluate
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.stories import start

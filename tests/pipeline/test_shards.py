@@ -20,7 +20,7 @@ from holdfast.pipeline.source.ranges import piece_of, range_of
 from holdfast.pipeline.source.readers import Readers
 from holdfast.pipeline.source.streams import Journals
 from holdfast.pipeline.tasks import LocalTasks
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
 from tests.pipeline.audited import findings_of, violations
 from tests.pipeline.journals import Writer
 from tests.store.servers import ValkeyServer

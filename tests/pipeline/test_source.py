@@ -21,8 +21,8 @@ from holdfast.pipeline.source.pace import Pace
 from holdfast.pipeline.source.planning import Offset, Planner
 from holdfast.pipeline.source.reading import read_piece
 from holdfast.pipeline.source.streams import Journals
-from holdfast.store import scripts
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format import scripts
+from holdfast.store.format.keys import RedisKeys
 from tests.pipeline.journals import Writer, evaluate, frame_of
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.events import event, published

@@ -13,8 +13,8 @@ from holdfast.journal.schema import BOOKS, SETTLED
 from holdfast.pipeline.copies import LAST_ENDS
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.message_views import step_of
-from holdfast.web.metric_families import BayeuxCollector
-from holdfast.web.speaking import OwnStoreRight
+from holdfast.web.prometheus.metric_families import BayeuxCollector
+from holdfast.web.scheduling.speaking import OwnStoreRight
 from tests.unit.bayeux.harness import Server
 from tests.unit.bayeux.publish.test_delays import reader
 from tests.unit.journal.test_delays import balances, events, journaled

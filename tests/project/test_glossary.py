@@ -58,7 +58,7 @@ def names_of_the_code() -> Iterator[str]:
 
 
 def names_of_metrics() -> list[str]:
-    metrics = (ROOT / "app" / "web" / "metric_families.py").read_text("utf-8")
+    metrics = (ROOT / "app" / "web" / "prometheus" / "metric_families.py").read_text("utf-8")
     return re.findall(r'"holdfast_(\w+)"', metrics)
 
 

@@ -58,7 +58,7 @@ def repeats_room(module: str) -> bool:
 
 def rooms() -> set[str]:
     """The folders inside the packages that consist of rooms, without those of pages and tools."""
-    packages = ("bayeux", "delivery", "store")
+    packages = ("bayeux", "delivery", "store", "web")
     return {str(Path(each).parent) for each in modules() if each.startswith(packages)}
 
 

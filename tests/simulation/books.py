@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import orjson
 
-from holdfast.store.keys import FIRST_GENERATION, RedisKeys
-from holdfast.store.records import unpack_letter
+from holdfast.store.format.keys import FIRST_GENERATION, RedisKeys
+from holdfast.store.format.records import unpack_letter
 from tests.simulation.store.keyspace import Hash, Keyspace
 
 _NAMESPACE = "holdfast"

@@ -5,8 +5,9 @@ from contextlib import ExitStack
 from types import ModuleType
 from unittest.mock import patch
 
-from holdfast.store import lease_keeper, log_scripts, scripts
-from holdfast.store.script import Script
+from holdfast.store.format import log_scripts, scripts
+from holdfast.store.links.script import Script
+from holdfast.store.opening import lease_keeper
 
 # Enters what it changes, so that the change ends with the stack.
 Damage = Callable[[ExitStack], None]

@@ -14,13 +14,13 @@ from holdfast.compose import storage
 from holdfast.delivery.messages.publish_key import PublishKey
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues import in_flight
-from holdfast.store import lease
-from holdfast.store.lease import Lease
-from holdfast.store.lease_keeper import LeaseKeeper
-from holdfast.store.link import StoreLink
-from holdfast.store.reader import Reader
+from holdfast.store.links.link import StoreLink
+from holdfast.store.links.reader import Reader
+from holdfast.store.opening import lease
+from holdfast.store.opening.lease import Lease
+from holdfast.store.opening.lease_keeper import LeaseKeeper
+from holdfast.store.opening.write_right import WriteRight
 from holdfast.store.store import Store
-from holdfast.store.write_right import WriteRight
 from tests.simulation.breaking import by_name, nothing, replace, rewrite
 from tests.simulation.broken_batches import BUILDS_OF_BATCHES
 from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS

@@ -9,7 +9,7 @@ from holdfast.offline import reshard
 from holdfast.offline.moving_letters import LETTERS
 from holdfast.offline.moving_requests import REQUESTS, _Requests
 from holdfast.offline.tenure import Tenure
-from holdfast.store.deployment import Deployment, Origin
+from holdfast.store.format.deployment import Deployment, Origin
 from tests.simulation.breaking import by_name, nothing, replace
 
 

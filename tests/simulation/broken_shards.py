@@ -32,7 +32,7 @@ from holdfast.sharding.kept_first import KeptFirst
 from holdfast.sharding.member import Member
 from holdfast.sharding.own_interest import DurableInterest
 from holdfast.sharding.passing import Passing
-from holdfast.store.shard_log import Taking
+from holdfast.store.framing.shard_log import Taking
 from holdfast.web.forwarding import far_shard
 from holdfast.web.giving.giver import Giver
 from tests.simulation.breaking import by_name, nothing, replace, rewrite

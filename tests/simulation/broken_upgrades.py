@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 
 from holdfast.compose import storage
-from holdfast.store.layouts import CurrentLayout, WrittenForm
+from holdfast.store.format.layouts import CurrentLayout, WrittenForm
 from tests.simulation.breaking import by_name, nothing, replace, rewrite
 
 

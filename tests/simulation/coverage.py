@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import sqrt
 from statistics import fmean
 
-from holdfast.store import lease_keeper, log_scripts, scripts
-from holdfast.store.keys import RedisKeys
-from holdfast.store.script import Script
+from holdfast.store.format import log_scripts, scripts
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.script import Script
+from holdfast.store.opening import lease_keeper
 from tests.simulation.store.command import Words
 from tests.simulation.store.replies import Failure, Reply
 

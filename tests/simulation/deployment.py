@@ -10,7 +10,7 @@ from holdfast.compose.homes import homes_for
 from holdfast.compose.placement import placed
 from holdfast.offline.division import Divided, divided
 from holdfast.settings import Settings
-from holdfast.store.deployment import Division
+from holdfast.store.format.deployment import Division
 from holdfast.web.admin.tokens import OPERATOR_FILE
 from tests.simulation.books import Books
 from tests.simulation.cast import ALL_RULES, RULES, Rules

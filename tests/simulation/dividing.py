@@ -15,7 +15,7 @@ from holdfast.offline.divide import until_taken
 from holdfast.offline.reshard import NotTaken, Plan, reshard
 from holdfast.offline.tenure import holding
 from holdfast.settings import Settings
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 from tests.simulation.cast import ALL_RULES
 from tests.simulation.deployment import Deployment
 from tests.simulation.faults import Stage

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from unittest.mock import patch
 
-from holdfast.store import embedded, home
+from holdfast.store.local import embedded, home
 from tests.simulation.environment import running_process
 from tests.simulation.files import Files
 from tests.simulation.holdings import Handle, LockFile

@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.keys import RedisKeys
-from holdfast.store.primary import Primary
-from holdfast.store.reader import Reader
-from holdfast.store.reply_errors import ScriptFailed
-from holdfast.store.url import StoreUrl
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.reader import Reader
+from holdfast.store.links.reply_errors import ScriptFailed
+from holdfast.store.links.url import StoreUrl
 from tests.simulation.faults import Stage
 from tests.simulation.judges.excuses import GOING_BACK
 from tests.simulation.judges.layouts import Layouts

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from holdfast.store.layouts import LAYOUTS
+from holdfast.store.format.layouts import LAYOUTS
 from tests.simulation.actors import Plan, Publisher, Receiver
 from tests.simulation.cast import Actor, Cast
 from tests.simulation.deployment import Deployment

@@ -8,7 +8,7 @@ from functools import partial
 
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.succession import CannotGoOn, CannotLeave
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.supervisor.control import LOCK
 from tests.simulation.process import Life, Process
 from tests.simulation.server import Inherited, Post

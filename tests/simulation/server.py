@@ -29,14 +29,14 @@ from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import Succession
 from holdfast.offline import tenure
 from holdfast.settings import Settings
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.home import Home
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.local.home import Home
 from holdfast.supervisor.control import LINK
 from holdfast.web import ticker
 from holdfast.web.giving import giver, taker, under_way
 from holdfast.web.joint.metrics_page import JointMetrics
-from holdfast.web.metric_families import MetricFamilies
-from holdfast.web.metrics import Metrics
+from holdfast.web.prometheus.metric_families import MetricFamilies
+from holdfast.web.prometheus.metrics import Metrics
 from tests.simulation.beside_supervisors import inherited_by, link_of, supervising
 from tests.simulation.descriptors import Descriptors, Sockets, bound
 from tests.simulation.environment import running_process

@@ -8,8 +8,8 @@ from functools import partial
 from math import inf
 from random import Random
 
-from holdfast.store.deployment import Division
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.deployment import Division
+from holdfast.store.format.keys import RedisKeys
 from tests.simulation.host import Host
 from tests.simulation.store.cluster_view import slot_of_key
 from tests.simulation.store.groups import Cluster, Group, Sentinel

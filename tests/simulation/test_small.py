@@ -1,7 +1,7 @@
 """Limits that are drawn small hold wherever servers look at them, and for as long as a world."""
 
 from holdfast.cluster import frames
-from holdfast.web import turn_budget
+from holdfast.web.scheduling import turn_budget
 from tests.simulation.coverage import Coverage
 from tests.simulation.small import LIMITS, REACHED, mark_of, small_limits
 

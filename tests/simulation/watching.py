@@ -11,7 +11,7 @@ from holdfast.bayeux.services.far_topics import FarTopics
 from holdfast.bayeux.state.system_events import SystemEvents
 from holdfast.delivery.shared_queues.lent_work import LentWork
 from holdfast.sharding.member import Member
-from holdfast.store.lease import Lease
+from holdfast.store.opening.lease import Lease
 from holdfast.web.doors.adopted_lane import AdoptedLane
 from holdfast.web.forwarding import far_shard
 from holdfast.web.forwarding.far_socket import FarSocket
@@ -19,7 +19,7 @@ from holdfast.web.forwarding.passages import PassageOut
 from holdfast.web.forwarding.request_door import Door
 from holdfast.web.giving import under_way
 from holdfast.web.giving.giver import Giver
-from holdfast.web.open_socket import Socket
+from holdfast.web.websockets.open_socket import Socket
 from tests.simulation.environment import running_process
 from tests.simulation.process import Process
 

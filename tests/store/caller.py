@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from holdfast.store.link import LinkLimits, StoreLink
-from holdfast.store.script import Script
+from holdfast.store.links.link import LinkLimits, StoreLink
+from holdfast.store.links.script import Script
 from tests.store.servers import TAG, primary_at
 
 # Adds a word to a list once, however often it is called.

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from bench.processes import reserved_port
-from holdfast.store.tags import SLOTS, slot_of
+from holdfast.store.format.tags import SLOTS, slot_of
 from tests.store.servers import TAG, ValkeyServer
 
 # So short that a failover takes two seconds.

@@ -12,9 +12,9 @@ from holdfast.delivery.messages.crossing import Crossing
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.sharding.latest_frames import LatestFrames, again
-from holdfast.store.log_scripts import LoggedFrame, Parts
-from holdfast.store.log_state import LogState, TakenLog
-from holdfast.store.shard_log import Facts, ShardLog, Taken
+from holdfast.store.format.log_scripts import LoggedFrame, Parts
+from holdfast.store.framing.log_state import LogState, TakenLog
+from holdfast.store.framing.shard_log import Facts, ShardLog, Taken
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, StoreProcess, message, store_process
 

@@ -9,8 +9,8 @@ from holdfast.delivery.messages.former_attempts import FormerAttempts, tried
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.outcomes import ACKED, Move, Outcome
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.store import records, scripts
-from holdfast.store.scripts import ScriptCall, Take
+from holdfast.store.format import records, scripts
+from holdfast.store.format.scripts import ScriptCall, Take
 from tests.store.numbering import Numbering, meaning
 from tests.store.store_process import BASE, DEPLOYMENT, KEYS, letter, message, queue_of, session
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import uvloop
 
-from holdfast.store.embedded import Durability, EmbeddedValkey
+from holdfast.store.local.embedded import Durability, EmbeddedValkey
 
 
 async def keep(data: str, durability: str) -> None:

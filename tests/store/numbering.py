@@ -2,8 +2,8 @@
 
 from typing import Any, cast
 
-from holdfast.store import scripts
-from holdfast.store.scripts import ScriptCall
+from holdfast.store.format import scripts
+from holdfast.store.format.scripts import ScriptCall
 
 
 class Numbering:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from holdfast.store.embedded import Durability, EmbeddedValkey, server_binary
+from holdfast.store.local.embedded import Durability, EmbeddedValkey, server_binary
 from tests.serving import ROOT, kill_orphans_in
 from tests.store.caller import Caller, calling
 

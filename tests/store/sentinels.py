@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from bench.processes import reserved_port
-from holdfast.store.embedded import server_binary
+from holdfast.store.local.embedded import server_binary
 from tests.store.cluster import until
 from tests.store.servers import ValkeyServer
 

@@ -13,9 +13,9 @@ from typing import Any, Self
 from redis import Redis
 from redis.exceptions import BusyLoadingError, RedisError
 
-from holdfast.store.embedded import server_binary
-from holdfast.store.primary import Primary
-from holdfast.store.url import StoreUrl
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.url import StoreUrl
+from holdfast.store.local.embedded import server_binary
 
 _START_LIMIT_S = 30.0
 _ENDER = shutil.which("setpriv")

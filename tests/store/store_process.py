@@ -19,19 +19,19 @@ from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.trails import Attempt
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.store.audit import Audit
-from holdfast.store.deployment import Deployment
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.deployment import Deployment
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.log_scripts import LOG_SCRIPTS
+from holdfast.store.format.records import pack_mark, unpack_batch
+from holdfast.store.format.scripts import SCRIPTS
 from holdfast.store.letters.administration import Letters
-from holdfast.store.link import StoreLink
-from holdfast.store.loading import LoadedSession
-from holdfast.store.log_scripts import LOG_SCRIPTS
-from holdfast.store.pending_publishes import Confirm
-from holdfast.store.reader import Reader
-from holdfast.store.reconciliation import Knowledge
-from holdfast.store.records import pack_mark, unpack_batch
-from holdfast.store.scripts import SCRIPTS
+from holdfast.store.links.link import StoreLink
+from holdfast.store.links.reader import Reader
+from holdfast.store.opening.write_right import Opening
 from holdfast.store.store import Store
-from holdfast.store.write_right import Opening
+from holdfast.store.writing.loading import LoadedSession
+from holdfast.store.writing.pending_publishes import Confirm
+from holdfast.store.writing.reconciliation import Knowledge
 from tests.store.servers import ValkeyServer, primary_at
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.trails import Attempt
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
-from holdfast.store import scripts
-from holdfast.store.publish_keys import KeyLimits
+from holdfast.store.format import scripts
+from holdfast.store.format.publish_keys import KeyLimits
 from tests.store.model import Room, opening
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, batch, letter, message, session

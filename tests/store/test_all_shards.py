@@ -10,12 +10,12 @@ import pytest
 from holdfast.compose import gates
 from holdfast.compose.placement import placed
 from holdfast.settings import Settings
-from holdfast.store import all_shards, lease
-from holdfast.store.all_shards import AllShards, FirstShard, ShardLease
-from holdfast.store.keys import RedisKeys
-from holdfast.store.lease import Lease
-from holdfast.store.primary import Primary
-from holdfast.store.reader import Reader
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.reader import Reader
+from holdfast.store.opening import all_shards, lease
+from holdfast.store.opening.all_shards import AllShards, FirstShard, ShardLease
+from holdfast.store.opening.lease import Lease
 from tests.store.servers import ValkeyServer, primary_at
 
 LEASE_S = 0.4

@@ -13,12 +13,12 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.pipeline.source.outline import Position, stream_entries
 from holdfast.pipeline.source.readers import Readers
 from holdfast.pipeline.source.streams import Journals
-from holdfast.store import replicas
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.failover_risks import failover_risks
-from holdfast.store.keys import RedisKeys
-from holdfast.store.primary import Primary
-from holdfast.store.reader import Reader
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.links.failover_risks import failover_risks
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.reader import Reader
+from holdfast.store.writing import replicas
 from tests.serving import Server
 from tests.store.caller import calling, until
 from tests.store.cluster import NODE_TIMEOUT_MS, Cluster, Node, cluster

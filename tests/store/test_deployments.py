@@ -7,12 +7,12 @@ import pytest
 from redis import Redis
 
 from holdfast.delivery.messages.outcomes import ACKED
-from holdfast.store import scripts
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.deployment import Deployment
-from holdfast.store.keys import NO_GENERATION, RedisKeys
+from holdfast.store.format import scripts
+from holdfast.store.format.deployment import Deployment
+from holdfast.store.format.keys import NO_GENERATION, RedisKeys
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.opening.write_right import Opening
 from holdfast.store.store import Store
-from holdfast.store.write_right import Opening
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import KEYS, StoreProcess, ids, message, store_process, until
 

@@ -17,12 +17,12 @@ from holdfast.compose.opening import open_storage
 from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.settings import Settings
-from holdfast.store import replicas
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.keys import RedisKeys
-from holdfast.store.reader import Reader
-from holdfast.store.replicas import Replicas
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.links.reader import Reader
 from holdfast.store.store import Store
+from holdfast.store.writing import replicas
+from holdfast.store.writing.replicas import Replicas
 from holdfast.web.tasks import cancel
 from tests.store.servers import ValkeyServer, primary_at
 from tests.store.store_process import ids, message, session, until

@@ -7,10 +7,10 @@ import pytest
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.session_record import Recorded
-from holdfast.store.log_scripts import Step
-from holdfast.store.log_state import TakenLog
-from holdfast.store.reconciliation import Knowledge, KnownQueue, Reconciliation
-from holdfast.store.shard_log import Taken, Taking
+from holdfast.store.format.log_scripts import Step
+from holdfast.store.framing.log_state import TakenLog
+from holdfast.store.framing.shard_log import Taken, Taking
+from holdfast.store.writing.reconciliation import Knowledge, KnownQueue, Reconciliation
 from tests.store.log_owner import ShardProcess, shard_process
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, mark, message, session, store_process

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.store import embedded, valkey_process
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.embedded import Durability, EmbeddedValkey
-from holdfast.store.home import Home
-from holdfast.store.resp import Unreachable
-from holdfast.store.valkey_process import ChildProcess
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.links.resp import Unreachable
+from holdfast.store.local import embedded, valkey_process
+from holdfast.store.local.embedded import Durability, EmbeddedValkey
+from holdfast.store.local.home import Home
+from holdfast.store.local.valkey_process import ChildProcess
 from tests.store.caller import until
 from tests.store.places import (
     environment_of,

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from holdfast.store.connection import StoreUnavailable, StoreUnreachable
+from holdfast.store.links.connection import StoreUnavailable, StoreUnreachable
 from tests.store.caller import Caller, calling, until
 from tests.store.servers import ValkeyServer
 

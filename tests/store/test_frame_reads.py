@@ -8,13 +8,13 @@ from itertools import pairwise
 
 import pytest
 
-from holdfast.store import frame_reads
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.frame_reads import Fields
-from holdfast.store.keys import RedisKeys
-from holdfast.store.other_shard import OtherStore
-from holdfast.store.scripts import COUNT
-from holdfast.store.spacing import AT_ONCE, PAUSE_S
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.scripts import COUNT
+from holdfast.store.framing import frame_reads
+from holdfast.store.framing.frame_reads import Fields
+from holdfast.store.framing.other_shard import OtherStore
+from holdfast.store.framing.spacing import AT_ONCE, PAUSE_S
+from holdfast.store.links.connection import StoreUnavailable
 from tests.store.caller import until
 from tests.store.servers import ValkeyServer, primary_at
 

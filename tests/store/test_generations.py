@@ -3,10 +3,10 @@
 import pytest
 from redis import Redis
 
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.generations import keys_of
-from holdfast.store.keys import RedisKeys
-from holdfast.store.tags import slot_of, tag_of
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.tags import slot_of, tag_of
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.opening.generations import keys_of
 from tests.store.model import Room
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import KEYS, StoreProcess, store_process, until

@@ -7,7 +7,7 @@ import pytest
 from holdfast.delivery.messages.given import Given, GivenEntry, GivenKind
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
-from holdfast.store.given_records import slices
+from holdfast.store.format.given_records import slices
 from holdfast.store.given_slices import GivenSlices, GivenUnreadable
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import StoreProcess, message, store_process

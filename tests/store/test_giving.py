@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import StoreProcess, message, session, store_process
 

@@ -17,11 +17,13 @@ from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import TopicRecord
-from holdfast.store import latest, publish_keys, records, scripts, turn_writer
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.keys import RedisKeys
-from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
-from holdfast.store.reconciliation import Knowledge, KnownQueue
+from holdfast.store.format import publish_keys, records, scripts
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.framing import latest
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.writing import turn_writer
+from holdfast.store.writing.reconciliation import Knowledge, KnownQueue
 from tests.serving import Server
 from tests.store.model import SESSIONS, Both, Model, Room, opening
 from tests.store.servers import ValkeyServer

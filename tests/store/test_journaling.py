@@ -17,10 +17,11 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, Outcome
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.journal_port import NOTHING_EARLY, DeliveryJournal
-from holdfast.store import scripts, turn_writer
-from holdfast.store.journaling import Journaling
-from holdfast.store.publish_keys import KeyLimits
-from holdfast.store.scripts import ScriptCall, Take
+from holdfast.store.format import scripts
+from holdfast.store.format.publish_keys import KeyLimits
+from holdfast.store.format.scripts import ScriptCall, Take
+from holdfast.store.writing import turn_writer
+from holdfast.store.writing.journaling import Journaling
 from tests.effort import TIMES
 from tests.store.model import EPOCH, Room
 from tests.store.servers import ValkeyServer

@@ -14,11 +14,11 @@ from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
-from holdfast.store.generations import keys_of
-from holdfast.store.keys import NO_GENERATION, RedisKeys
-from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.format.keys import NO_GENERATION, RedisKeys
+from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.format.scripts import finish_upgrade
 from holdfast.store.letters.filter import LetterFilter
-from holdfast.store.scripts import finish_upgrade
+from holdfast.store.opening.generations import keys_of
 from tests.store.model import Room
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, message, store_process

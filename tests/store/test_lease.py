@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.store import lease, write_right
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.link import StoreLink
-from holdfast.store.scripts import RAISE, SCRIPTS
+from holdfast.store.format.scripts import RAISE, SCRIPTS
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.links.link import StoreLink
+from holdfast.store.opening import lease, write_right
+from holdfast.store.opening.write_right import Opening
 from holdfast.store.store import Store
-from holdfast.store.write_right import Opening
 from tests.store.servers import ValkeyServer, primary_at
 from tests.store.store_process import DEPLOYMENT, KEYS
 

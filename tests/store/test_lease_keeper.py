@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from bench.processes import reserved_port
-from holdfast.store import lease_keeper
-from holdfast.store.keys import RedisKeys
-from holdfast.store.lease import SPEAK_S, Lease
-from holdfast.store.lease_keeper import LeaseKeeper
-from holdfast.store.reader import Reader
-from holdfast.store.reply_errors import StoreRefused
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.reader import Reader
+from holdfast.store.links.reply_errors import StoreRefused
+from holdfast.store.opening import lease_keeper
+from holdfast.store.opening.lease import SPEAK_S, Lease
+from holdfast.store.opening.lease_keeper import LeaseKeeper
 from holdfast.web.tasks import cancel
 from tests.store.caller import until
 from tests.store.cluster import until as until_now

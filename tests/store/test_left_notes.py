@@ -10,7 +10,7 @@ from holdfast.journal.frame import decode
 from holdfast.journal.schema import SETTLED, Event
 from holdfast.journal.unfold import unfold
 from holdfast.journal.writer import JournalWriter
-from holdfast.store.scripts import Take
+from holdfast.store.format.scripts import Take
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import (
     BASE,

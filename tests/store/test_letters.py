@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from holdfast.delivery.letters.dead import MAX_REASON, DeadLetter, LetterState
 from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota, Removal
-from holdfast.store import records, scripts
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.format import records, scripts
+from holdfast.store.format.operator_input import GroupedBy
+from holdfast.store.format.scripts import ScriptCall
 from holdfast.store.letters import grouping
 from holdfast.store.letters import lines as letter_lines
 from holdfast.store.letters import search as letter_search
 from holdfast.store.letters.administration import Import, Refusal
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.letters.lines import LineUnfit
-from holdfast.store.operator_input import GroupedBy
-from holdfast.store.scripts import ScriptCall
+from holdfast.store.links.connection import StoreUnavailable
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import (
     BASE,

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from holdfast.store.reply_errors import LinkClosed, ScriptFailed, StoreRefused
+from holdfast.store.links.reply_errors import LinkClosed, ScriptFailed, StoreRefused
 from tests.store.caller import FAIL, calling, until
 from tests.store.servers import ValkeyServer
 

@@ -17,8 +17,8 @@ from holdfast.delivery.messages.outcomes import ACKED, Move
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.messages.trails import Attempt
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.links.connection import StoreUnavailable
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import (
     BASE,

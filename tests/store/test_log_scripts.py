@@ -8,10 +8,10 @@ from redis.exceptions import ResponseError
 
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.outcomes import Move
-from holdfast.store import log_scripts, scripts
-from holdfast.store.log_scripts import LOG_SCRIPTS, LoggedFrame, Parts, Step
-from holdfast.store.publish_keys import KeyLimits
-from holdfast.store.scripts import ScriptCall
+from holdfast.store.format import log_scripts, scripts
+from holdfast.store.format.log_scripts import LOG_SCRIPTS, LoggedFrame, Parts, Step
+from holdfast.store.format.publish_keys import KeyLimits
+from holdfast.store.format.scripts import ScriptCall
 from tests.store.model import EPOCH, NONCE, Room, opening
 from tests.store.numbering import Numbering
 from tests.store.servers import ValkeyServer

@@ -5,10 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.ports.journal_port import DeliveryJournal
-from holdfast.store.publish_keys import KeyLimits
-from holdfast.store.records import unpack_entry
-from holdfast.store.turn_buffer import TurnBuffer
-from holdfast.store.turn_writes import PendingCall
+from holdfast.store.format.publish_keys import KeyLimits
+from holdfast.store.format.records import unpack_entry
+from holdfast.store.writing.turn_buffer import TurnBuffer
+from holdfast.store.writing.turn_writes import PendingCall
 from tests.store.store_process import BASE, KEYS, message
 
 HandOvers = dict[str, list[tuple[int, int]]]

@@ -11,7 +11,7 @@ from holdfast.delivery.letters.dead import MAX_REASON, DeadLetter
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.trails import LONGEST_TRAIL, Attempt, first_and_last
-from holdfast.store import scripts
+from holdfast.store.format import scripts
 from tests.store.model import Room
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, letter, message, session

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from holdfast.delivery.messages.shard_letter import ShardLetter
-from holdfast.store.records import pack_letter, unpack_letter
+from holdfast.store.format.records import pack_letter, unpack_letter
 from holdfast.store.replays import control, moving
 from holdfast.store.replays import run as replay_run
 from holdfast.store.replays.control import Replays

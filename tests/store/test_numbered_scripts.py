@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from holdfast.store.reply_errors import ScriptFailed
-from holdfast.store.scripts import SAVE
+from holdfast.store.format.scripts import SAVE
+from holdfast.store.links.reply_errors import ScriptFailed
 from tests.effort import TIMES
 from tests.store.model import NONCE, Room
 from tests.store.store_process import KEYS

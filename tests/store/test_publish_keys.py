@@ -12,11 +12,11 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.publish_key import KEY_LIFE_S, publish_key_of
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.store import scripts
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.publish_keys import KeyLimits
-from holdfast.store.publish_keys import first_of as found_first
-from holdfast.store.reconciliation import Knowledge, KnownQueue
+from holdfast.store.format import scripts
+from holdfast.store.format.publish_keys import KeyLimits
+from holdfast.store.format.publish_keys import first_of as found_first
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.writing.reconciliation import Knowledge, KnownQueue
 from tests.effort import TIMES
 from tests.store.model import Room
 from tests.store.servers import ValkeyServer
@@ -152,7 +152,7 @@ async def test_a_message_that_a_full_store_refuses_does_not_take_its_key(
 async def test_an_unanswered_publish_is_unknown_first_and_kept_or_repeated_later(
     valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.store.pending_publishes._WAIT_LIMIT_S", 0.1)
+    monkeypatch.setattr("holdfast.store.writing.pending_publishes._WAIT_LIMIT_S", 0.1)
     async with store_process(valkey) as at:
         valkey.freeze()
         at.keep(message(1, key="k"), "joe/1")

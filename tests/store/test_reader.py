@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.reader import Reader, fields_of
-from holdfast.store.scripts import LETTERS_COUNT
+from holdfast.store.format.scripts import LETTERS_COUNT
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.links.reader import Reader, fields_of
 from tests.store.caller import until
 from tests.store.fake_store import FakeServer, fake_store
 from tests.store.servers import ValkeyServer, primary_at

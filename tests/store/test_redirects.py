@@ -1,6 +1,6 @@
 """A store link whose keys move to another server, call by call, with stores that tests direct."""
 
-from holdfast.store.reply_errors import StoreRefused
+from holdfast.store.links.reply_errors import StoreRefused
 from tests.store.caller import Caller, calling, until
 from tests.store.fake_store import GREETING, FakeServer, fake_store
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from holdfast.store import remarks
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import StoreProcess, store_process
 

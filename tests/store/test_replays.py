@@ -8,10 +8,10 @@ import pytest
 from holdfast.delivery.letters.dead import LetterState
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.shared_queues.work import is_work
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.format.records import unpack_message
 from holdfast.store.letters.filter import LetterFilter
-from holdfast.store.reader import Reader
-from holdfast.store.records import unpack_message
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.links.reader import Reader
 from holdfast.store.replays import control
 from holdfast.store.replays import run as replay_run
 from holdfast.store.replays.control import JobNotRunning, Replays

@@ -13,12 +13,12 @@ from holdfast.delivery.messages.former_attempts import FormerAttempts, tried
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
-from holdfast.store import records, scripts
-from holdfast.store.journaling import Journaling
-from holdfast.store.layouts import LAYOUT
-from holdfast.store.publish_keys import KeyLimits
-from holdfast.store.scripts import ScriptCall, Take
-from holdfast.store.turn_buffer import TurnBuffer
+from holdfast.store.format import records, scripts
+from holdfast.store.format.layouts import LAYOUT
+from holdfast.store.format.publish_keys import KeyLimits
+from holdfast.store.format.scripts import ScriptCall, Take
+from holdfast.store.writing.journaling import Journaling
+from holdfast.store.writing.turn_buffer import TurnBuffer
 from tests.effort import TIMES
 from tests.store.model import EPOCH, SESSIONS, Both, Room, opening
 from tests.store.numbering import Numbering

@@ -10,12 +10,12 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.source.clients import answering
 from holdfast.pipeline.source.streams import Journals
-from holdfast.store import replicas
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.failover_risks import failover_risks
-from holdfast.store.keys import RedisKeys
-from holdfast.store.lease import SPEAK_S
-from holdfast.store.reader import Reader
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.links.failover_risks import failover_risks
+from holdfast.store.links.reader import Reader
+from holdfast.store.opening.lease import SPEAK_S
+from holdfast.store.writing import replicas
 from tests.store.caller import Caller, calling, until
 from tests.store.sentinels import DOWN_AFTER_MS, SERVICE, Trio, trio
 from tests.store.servers import TAG, ValkeyServer, primary_at

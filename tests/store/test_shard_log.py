@@ -11,12 +11,12 @@ from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.journal_port import NOTHING_EARLY
-from holdfast.store import turn_writer
-from holdfast.store.log_scripts import Step
-from holdfast.store.log_state import StoredFrame, TakenLog
-from holdfast.store.reconciliation import Knowledge
-from holdfast.store.reply_errors import ScriptFailed
-from holdfast.store.shard_log import Taken, Taking
+from holdfast.store.format.log_scripts import Step
+from holdfast.store.framing.log_state import StoredFrame, TakenLog
+from holdfast.store.framing.shard_log import Taken, Taking
+from holdfast.store.links.reply_errors import ScriptFailed
+from holdfast.store.writing import turn_writer
+from holdfast.store.writing.reconciliation import Knowledge
 from tests.store.log_owner import ShardProcess, crossing, passing, shard_process
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import KEYS, letter, message

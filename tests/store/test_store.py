@@ -11,9 +11,11 @@ from redis import Redis
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.store import pending_publishes, scripts, store, turn_writer
-from holdfast.store.pending_publishes import PendingPublishes
-from holdfast.store.turn_writes import PendingPublish
+from holdfast.store import store
+from holdfast.store.format import scripts
+from holdfast.store.writing import pending_publishes, turn_writer
+from holdfast.store.writing.pending_publishes import PendingPublishes
+from holdfast.store.writing.turn_writes import PendingPublish
 from tests.store.model import SESSIONS, Both, Room
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import (

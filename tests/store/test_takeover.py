@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store import embedded
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.embedded import Durability, EmbeddedValkey
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.local import embedded
+from holdfast.store.local.embedded import Durability, EmbeddedValkey
 from tests.store.caller import calling, until
 from tests.store.places import (
     copied,

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from holdfast.delivery.ports.journal_port import DeliveryJournal
-from holdfast.store.reply_errors import ScriptFailed, StoreRefused
-from holdfast.store.scripts import SAVE, ScriptCall
-from holdfast.store.unanswered_calls import UnansweredCalls
+from holdfast.store.format.scripts import SAVE, ScriptCall
+from holdfast.store.links.reply_errors import ScriptFailed, StoreRefused
+from holdfast.store.writing.unanswered_calls import UnansweredCalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store.address import Address
-from holdfast.store.connection import StoreUnavailable, StoreUnreachable
+from holdfast.store.links.address import Address
+from holdfast.store.links.connection import StoreUnavailable, StoreUnreachable
 from tests.store.caller import Caller, calling, until
 from tests.store.fake_store import fake_store
 

@@ -15,14 +15,14 @@ from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, Reques
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.configured import TopicRecord
-from holdfast.store.deployment import Deployment
-from holdfast.store.keys import RedisKeys
-from holdfast.store.link import StoreLink
-from holdfast.store.loading import WithoutSession
-from holdfast.store.records import unpack_batch, unpack_entry, unpack_letter
-from holdfast.store.scripts import SCRIPTS
+from holdfast.store.format.deployment import Deployment
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.records import unpack_batch, unpack_entry, unpack_letter
+from holdfast.store.format.scripts import SCRIPTS
+from holdfast.store.links.link import StoreLink
+from holdfast.store.opening.write_right import Opening
 from holdfast.store.store import Store
-from holdfast.store.write_right import Opening
+from holdfast.store.writing.loading import WithoutSession
 from tests.store.servers import ValkeyServer, primary_at
 from tests.unit.bayeux.slow_store import number_in
 from tests.unit.delivery.fake_keeper import Found

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.store.reply_errors import StoreRefused
-from holdfast.store.write_refusals import WriteRefusals
+from holdfast.store.links.reply_errors import StoreRefused
+from holdfast.store.links.write_refusals import WriteRefusals
 
 
 class Clock:

@@ -27,7 +27,7 @@ def nothing_blocks() -> Iterator[None]:
     with blockbuster_ctx() as watch:
         for call in watch.functions.values():
             # A server reads its pages while it is created.
-            call.can_block_in("holdfast/web/pages.py", "add_pages")
+            call.can_block_in("holdfast/web/site/pages.py", "add_pages")
         yield
 
 
@@ -38,5 +38,5 @@ def machine_is_never_too_slow() -> Iterator[None]:
     After an overrun, large requests would wait for real time, of which `Rig` lets none pass.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("holdfast.web.request_scheduler.thread_time", lambda: 0.0)
+        patch.setattr("holdfast.web.scheduling.request_scheduler.thread_time", lambda: 0.0)
         yield

@@ -12,10 +12,10 @@ from holdfast.delivery.letters.dead import LetterState
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.topics.states import TopicState
 from holdfast.store.audit import AuditEntry
-from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.format.operator_input import GroupedBy
 from holdfast.store.letters.administration import Import, Refusal
 from holdfast.store.letters.filter import LetterFilter
-from holdfast.store.operator_input import GroupedBy
 from holdfast.store.remarks import Remark
 from holdfast.store.replays.job_records import JobState
 from holdfast.store.replays.parameters import ReplayOptions

@@ -7,7 +7,7 @@ from itertools import pairwise
 from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.bayeux.wire.unfit import malformed
 from holdfast.settings import Settings
-from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, error_body
+from holdfast.web.answering.endpoint import FIXED_HEADERS, JSON_TYPE, error_body
 from tests.web.requests import (
     HANDSHAKE,
     post_messages,

@@ -12,13 +12,13 @@ import pytest
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.store.audit import Audit, AuditEntry
-from holdfast.store.journal_frames import JournalFrames
-from holdfast.store.layouts import LAYOUT
+from holdfast.store.format.layouts import LAYOUT
+from holdfast.store.format.scripts import finish_upgrade
+from holdfast.store.framing.journal_frames import JournalFrames
 from holdfast.store.letters.administration import Letters
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.store.replays.control import Replays
-from holdfast.store.scripts import finish_upgrade
 from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.admin.alert_watch import AlertWatch
 from holdfast.web.admin.alerts import Alerts

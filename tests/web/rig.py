@@ -18,31 +18,31 @@ from holdfast.bayeux.for_extensions import ForExtensions
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.settings import Settings
-from holdfast.web.addresses import Address
 from holdfast.web.admin.alerts import Alerts
+from holdfast.web.answering.endpoint import Endpoint
+from holdfast.web.answering.heads import Heads
 from holdfast.web.application import make_application
-from holdfast.web.connection_limit import ConnectionLimit
-from holdfast.web.connection_parts import ConnectionParts
-from holdfast.web.cookies import BrowserCookie
-from holdfast.web.endpoint import Endpoint
-from holdfast.web.fast_lane import FastLane
-from holdfast.web.heads import Heads
-from holdfast.web.hosts import Hosts
-from holdfast.web.intake import Intake, UnreadRequests
-from holdfast.web.listener import Listener
-from holdfast.web.metrics import Metrics
-from holdfast.web.origins import Origins
-from holdfast.web.peers import Peers
-from holdfast.web.request_scheduler import RequestScheduler
-from holdfast.web.static_files import read_files
-from holdfast.web.websocket import WebSocketFrontEnd
-from holdfast.web.write_coalescer import WriteCoalescer
+from holdfast.web.front.connection_limit import ConnectionLimit
+from holdfast.web.front.connection_parts import ConnectionParts
+from holdfast.web.front.fast_lane import FastLane
+from holdfast.web.front.listener import Listener
+from holdfast.web.http.addresses import Address
+from holdfast.web.http.cookies import BrowserCookie
+from holdfast.web.http.hosts import Hosts
+from holdfast.web.http.origins import Origins
+from holdfast.web.http.peers import Peers
+from holdfast.web.prometheus.metrics import Metrics
+from holdfast.web.scheduling.intake import Intake, UnreadRequests
+from holdfast.web.scheduling.request_scheduler import RequestScheduler
+from holdfast.web.scheduling.write_coalescer import WriteCoalescer
+from holdfast.web.site.static_files import read_files
+from holdfast.web.websockets.websocket import WebSocketFrontEnd
 from tests.serving import ROOT
 from tests.unit.delivery.fake_keeper import FakeKeeper
 from tests.web.requests import client_ids
 
 if TYPE_CHECKING:
-    from holdfast.web.request_sink import RequestSink
+    from holdfast.web.scheduling.request_sink import RequestSink
 
 # Turns of the event loop that are enough for aiohttp to answer a request, with some to spare.
 TURNS = 24

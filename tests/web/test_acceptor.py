@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 import uvloop
 
-from holdfast.web.acceptor import Acceptor
-from holdfast.web.addresses import listen_at
-from holdfast.web.connection_limit import ConnectionLimit
+from holdfast.web.front.acceptor import Acceptor
+from holdfast.web.front.connection_limit import ConnectionLimit
+from holdfast.web.http.addresses import listen_at
 
 LIMIT = 16
 # Fewer than are kept free for the store, files and child processes.

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.store.audit import AuditEntry
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.web.admin import ndjson
 from holdfast.web.admin.faults import RequestFailed
 from tests.web.admin import LINES, READER, Admin, admin_of

@@ -15,13 +15,13 @@ from aiohttp import ClientConnectionResetError, ClientError, ClientSession, Unix
 
 from holdfast.bayeux.limits.buckets import Rate
 from holdfast.store.letters.filter import LetterFilter
-from holdfast.web.addresses import Address
 from holdfast.web.admin import ndjson
 from holdfast.web.admin.throttle import Throttle
 from holdfast.web.admin.tokens import Role, Tokens, TokensUnusable, open_tokens
-from holdfast.web.connection_limit import ConnectionLimit
-from holdfast.web.heads import Heads
-from holdfast.web.listener import Listener
+from holdfast.web.answering.heads import Heads
+from holdfast.web.front.connection_limit import ConnectionLimit
+from holdfast.web.front.listener import Listener
+from holdfast.web.http.addresses import Address
 from tests.web.admin import API, LINES, OPERATOR, READER, Clock, application_of
 from tests.web.fake_operations import FakeOperations, a_letter
 from tests.web.rig import Rig

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.settings import Settings
-from holdfast.web import listener
-from holdfast.web.client_frames import ClientFrames
-from holdfast.web.fast_lane import FastLane
+from holdfast.web.front import listener
+from holdfast.web.front.client_frames import ClientFrames
+from holdfast.web.front.fast_lane import FastLane
 from tests.abuse.attacker import frame
 from tests.web.requests import (
     CONNECT,

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.compose import serving
 from holdfast.settings import Settings
-from holdfast.web import open_socket
+from holdfast.web.websockets import open_socket
 from tests.abuse.attacker import HANDSHAKE
 
 pytestmark = pytest.mark.untraced

@@ -19,7 +19,7 @@ from holdfast.supervisor.control import (
     channel_pair,
     socket_for_commands,
 )
-from holdfast.web.addresses import Address
+from holdfast.web.http.addresses import Address
 
 
 class Descriptors(Succession):

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
 from holdfast.supervisor.control import Say
 from tests.abuse.attacker import BUSY, HANDSHAKE, Person, Wire, request
 from tests.store.servers import ValkeyServer

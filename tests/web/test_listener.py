@@ -13,7 +13,7 @@ import pytest
 from bench.processes import reserved_port
 from holdfast.compose import serving
 from holdfast.settings import Settings
-from holdfast.web.addresses import listen_at
+from holdfast.web.http.addresses import listen_at
 
 ADDRESSES = ["127.0.0.1", "127.0.0.2"]
 

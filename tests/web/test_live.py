@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.bayeux.wire.command_refused import ILLEGAL, CommandRefused
 from holdfast.delivery.queues.dispatcher import DispatcherState
-from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.replays.parameters import ReplayOptions
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.session_views import ClearedQueue

@@ -9,10 +9,10 @@ import orjson
 import pytest
 
 from holdfast.settings import ChannelSettings
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.web.admin.alert_limits import AlertLimits
-from holdfast.web.metric_families import BayeuxCollector
-from holdfast.web.speaking import OwnStoreRight
+from holdfast.web.prometheus.metric_families import BayeuxCollector
+from holdfast.web.scheduling.speaking import OwnStoreRight
 from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.harness import Client
 from tests.web.live_server import LiveServer, server_at

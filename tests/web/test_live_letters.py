@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast.delivery.letters.dead import LetterState
+from holdfast.store.format.operator_input import GroupedBy
 from holdfast.store.letters.filter import LetterFilter
-from holdfast.store.operator_input import GroupedBy
 from holdfast.store.replays.job_records import JobState
 from holdfast.store.replays.parameters import Edit, ReplayOptions
 from holdfast.web.admin.faults import RequestFailed

@@ -12,7 +12,7 @@ from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.settings import ChannelSettings
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.web.admin.now_views import Now
 from tests.store.servers import ValkeyServer
 from tests.web.live_server import LiveServer, server_at

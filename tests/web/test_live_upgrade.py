@@ -1,7 +1,7 @@
 """An operator finishes the upgrade of the store of a running server."""
 
-from holdfast.store.keys import RedisKeys
-from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT
 from tests.web.live_server import LiveServer
 
 

@@ -14,7 +14,7 @@ from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.routing.latency import LatencySampler
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.schema import Kind
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.web.admin import messages, sorting
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.faults import RequestFailed

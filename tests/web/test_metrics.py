@@ -21,9 +21,9 @@ from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.settings import Settings
 from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import Alerts
-from holdfast.web.connection_limit import ConnectionLimit
-from holdfast.web.metric_families import MetricFamilies
-from holdfast.web.metrics import Metrics
+from holdfast.web.front.connection_limit import ConnectionLimit
+from holdfast.web.prometheus.metric_families import MetricFamilies
+from holdfast.web.prometheus.metrics import Metrics
 from tests.web.requests import CLIENT_ID, CONNECT, DISCONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE
 from tests.web.requests import post_messages as post
 from tests.web.rig import LONG_S, Client, Rig

@@ -9,7 +9,8 @@ import pytest
 
 from holdfast.compose import serving
 from holdfast.settings import Settings
-from holdfast.web import aiohttp_parts, fast_lane
+from holdfast.web.front import fast_lane
+from holdfast.web.http import aiohttp_parts
 from tests.abuse.attacker import HANDSHAKE
 from tests.serving import ROOT
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
-from holdfast.web.addresses import BACKLOG, Address
+from holdfast.web.http.addresses import BACKLOG, Address
 from holdfast.web.standby import StandbyDoor
 from tests.clients.deployment import Deployment, deployed
 from tests.web.certificates import Authority

@@ -12,11 +12,11 @@ from holdfast.compose.shard_origin import count_in_store
 from holdfast.compose.workers import stored_here
 from holdfast.settings import Settings
 from holdfast.sharding import following
-from holdfast.store.home import Home
-from holdfast.store.keys import RedisKeys
-from holdfast.store.primary import Primary
-from holdfast.store.reader import Reader
-from holdfast.store.url import StoreUrl
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.reader import Reader
+from holdfast.store.links.url import StoreUrl
+from holdfast.store.local.home import Home
 from tests.store.servers import ValkeyServer
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.web import request_scheduler
-from holdfast.web.fast_lane import FastLane
-from holdfast.web.reading_aside import _LITTLE, _LOOKED_AT, _MAX_SET_ASIDE, _WITH_MORE
+from holdfast.web.front.fast_lane import FastLane
+from holdfast.web.front.reading_aside import _LITTLE, _LOOKED_AT, _MAX_SET_ASIDE, _WITH_MORE
+from holdfast.web.scheduling import request_scheduler
 from tests.abuse.attacker import frame
 from tests.web.front_ends import VOLATILE
 from tests.web.requests import (

@@ -15,11 +15,11 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.unfit import Salvage
 from holdfast.settings import Settings
-from holdfast.web import request_scheduler
-from holdfast.web.cookies import BrowserCookie
-from holdfast.web.fast_lane import FastLane
-from holdfast.web.intake import SMALL
-from holdfast.web.request_kinds import RequestKind, kind_of
+from holdfast.web.front.fast_lane import FastLane
+from holdfast.web.http.cookies import BrowserCookie
+from holdfast.web.http.request_kinds import RequestKind, kind_of
+from holdfast.web.scheduling import request_scheduler
+from holdfast.web.scheduling.intake import SMALL
 from tests.abuse.attacker import frame
 from tests.web.requests import (
     CONNECT,

@@ -7,7 +7,7 @@ import aiohttp
 
 from holdfast.compose import serving
 from holdfast.settings import Settings
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
 from tests.store.servers import ValkeyServer
 
 KEYS = RedisKeys("holdfast")

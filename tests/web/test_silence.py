@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from holdfast.web.admin.ndjson import send_lines
-from holdfast.web.speaking import until_speaking
+from holdfast.web.scheduling.speaking import until_speaking
 from holdfast.web.ticker import Ticker
 from tests.abuse.attacker import frame
 from tests.web.requests import CONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE, encode, post_messages

@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.bayeux.exchanges import RemainingMessages
 from holdfast.settings import Settings
-from holdfast.web.client_frames import ClientFrames
-from holdfast.web.intake import SMALL
-from holdfast.web.socket_response import SocketResponse
+from holdfast.web.front.client_frames import ClientFrames
+from holdfast.web.scheduling.intake import SMALL
+from holdfast.web.websockets.socket_response import SocketResponse
 from tests.abuse.attacker import PING, frame
 from tests.web.requests import HANDSHAKE, PUBLISH, encode
 from tests.web.rig import LONG_S, Client, FrontEnd, Rig

@@ -17,7 +17,7 @@ import pytest
 from bench.processes import reserved_port
 from holdfast.compose import CannotStart, serving
 from holdfast.settings import Settings
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 from tests.abuse.attacker import HANDSHAKE, Person
 from tests.web.programs import admin_url, program
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from holdfast.web.static_files import add_files, read_files
+from holdfast.web.site.static_files import add_files, read_files
 
 Client = TestClient[web.Request, web.Application]
 SCRIPT = b"export const answer = 42;\n"

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.compose import serving
 from holdfast.settings import Settings
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
 from tests.store.servers import ValkeyServer
 
 TIMEOUT_S = 30.0

@@ -13,11 +13,11 @@ import pytest
 from bench.processes import reserved_port
 from holdfast.compose import serving
 from holdfast.settings import Settings
-from holdfast.store.failover_risks import failover_risks
-from holdfast.store.keys import RedisKeys
-from holdfast.store.lease import SPEAK_S
-from holdfast.store.primary import Primary
-from holdfast.store.url import StoreUrl
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.failover_risks import failover_risks
+from holdfast.store.links.primary import Primary
+from holdfast.store.links.url import StoreUrl
+from holdfast.store.opening.lease import SPEAK_S
 from tests.chaos.talker import Denied, Talker
 from tests.store.servers import ValkeyServer
 

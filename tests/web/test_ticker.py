@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from holdfast.web.speaking import OwnStoreRight
+from holdfast.web.scheduling.speaking import OwnStoreRight
 from holdfast.web.ticker import Ticker
 
 STALL_S = 0.2

@@ -1,4 +1,4 @@
-"""Restores sessions and their queues after a restart, from data that `store/loading.py` read."""
+"""Restores sessions and their queues after a restart, from what `store/writing/loading.py` read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

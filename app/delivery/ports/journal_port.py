@@ -13,10 +13,10 @@ and its journal event must either both survive a kill of the process, or neither
 1. The ledger calls `keep`, `move`, `mark_batch`, `mark`, `settle` with the outcome, or
    `dead_letter`; the hub calls `keep` for publishes, because it waits for the answer, and the end
    of a session calls `forget`.
-2. When the turn ends, `app/store/turn_writes.py` combines them into few calls, and asks the journal
-   for the note of each (`note_...`).
-3. `app/store/journaling.py` numbers the note and puts it into its call: the script changes the
-   store and leaves the note in the hash `notes:<node>`, in one step (`app/store/lua/note.lua`).
+2. When the turn ends, `app/store/writing/turn_writes.py` combines them into few calls, and asks
+   the journal for the note of each (`note_...`).
+3. `app/store/writing/journaling.py` numbers the note and puts it into its call: the script changes
+   the store and leaves the note in the hash `notes:<node>`, in one step (`app/store/lua/note.lua`).
 4. When the store has answered, `answered` puts the note's events into the next frame.
 5. Once a second, or after a tenth of a second if there are many, `app/journal/journal.py` writes a
    frame with the numbers of its notes: the script adds the frame to the stream `journal:<node>` and

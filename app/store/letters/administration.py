@@ -9,12 +9,12 @@ from pydantic import Field
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.letter_quota import OVERHEAD, Excess, Removal
-from holdfast.store import scripts
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.format import scripts
+from holdfast.store.format.operator_input import Count
 from holdfast.store.letters.filter import ALL_LETTERS, LetterFilter, letter_id
 from holdfast.store.letters.search import WHOLE, LetterSearch
-from holdfast.store.operator_input import Count
-from holdfast.store.reader import Reader
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.links.reader import Reader
 from holdfast.store.remarks import Remarks
 from holdfast.store.store import Store
 

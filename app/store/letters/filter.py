@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.letters.dead import DeadLetter
-from holdfast.store.operator_input import (
+from holdfast.store.format.operator_input import (
     AnyLetterState,
     Channel,
     Code,

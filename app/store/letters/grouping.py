@@ -8,10 +8,10 @@ from typing import Any
 
 from holdfast.delivery.basics.channels import REPLIES
 from holdfast.delivery.letters.dead import DeadLetter, pattern_of
-from holdfast.store import records, scripts
-from holdfast.store.keys import RedisKeys
-from holdfast.store.operator_input import GroupedBy
-from holdfast.store.reader import Reader, evaluation
+from holdfast.store.format import records, scripts
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.operator_input import GroupedBy
+from holdfast.store.links.reader import Reader, evaluation
 
 # How many causes one request looks at, the largest first, and how many at once.
 _MOST = 20_000

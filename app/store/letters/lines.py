@@ -17,8 +17,8 @@ from holdfast.delivery.letters.dead import (
 )
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY
 from holdfast.delivery.messages.trails import Attempt, clipped, first_and_last
-from holdfast.store import records
-from holdfast.store.operator_input import AnyLetterState, LetterId, first_fault
+from holdfast.store.format import records
+from holdfast.store.format.operator_input import AnyLetterState, LetterId, first_fault
 
 _Needed = Annotated[str, Field(min_length=1, max_length=1024)]
 _Name = Annotated[str, Field(max_length=1024)]

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.letters.dead import DeadLetter
-from holdfast.store import records, scripts
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format import records, scripts
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.operator_input import GroupedBy
 from holdfast.store.letters.filter import LetterFilter, letter_id
 from holdfast.store.letters.grouping import Kind, LetterKinds
-from holdfast.store.operator_input import GroupedBy
-from holdfast.store.reader import Reader
+from holdfast.store.links.reader import Reader
 
 # How many letters one step examines, and how many steps one query takes. Whole letters may be
 # large.

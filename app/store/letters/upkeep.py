@@ -4,8 +4,8 @@ import asyncio
 import logging
 
 from holdfast.delivery.messages.letter_quota import LetterQuota, Removal
-from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.administration import Letters
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.units import counted
 
 log = logging.getLogger(__name__)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from holdfast.delivery.basics.node import NS_PER_MS
-from holdfast.store import scripts
 from holdfast.store.audit import Audit
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.format import scripts
 from holdfast.store.letters.administration import Letters
 from holdfast.store.letters.filter import LetterFilter
-from holdfast.store.reader import Reader
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.links.reader import Reader
 from holdfast.store.replays.job_records import Job, JobState, pack_job, unpack_job
 from holdfast.store.replays.parameters import ReplayOptions
 from holdfast.store.store import Store

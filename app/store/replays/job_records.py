@@ -10,8 +10,8 @@ import orjson
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.letters.dead import DeadLetter, LetterState
 from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.links.resp import Word
 from holdfast.store.replays.parameters import Edit, ReplayOptions
-from holdfast.store.resp import Word
 
 VERSION = 1
 # Client property of a message created from a dead letter with other data: the letter's id.

@@ -18,11 +18,11 @@ from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.letters.dead import DeadLetter, LetterState
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.ports.homes import HomesPort
-from holdfast.store import records, scripts
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.format import records, scripts
+from holdfast.store.format.scripts import Take
 from holdfast.store.letters.administration import Letters
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.replays.job_records import Job, is_taken
-from holdfast.store.scripts import Take
 from holdfast.store.store import Store
 
 # What the letters between shards are called.

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.delivery.basics.json_text import to_json
-from holdfast.store.operator_input import SessionKey
+from holdfast.store.format.operator_input import SessionKey
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 

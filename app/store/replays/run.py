@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from holdfast.delivery.letters.dead import DeadLetter
-from holdfast.store import scripts
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.format import scripts
+from holdfast.store.format.records import message_of
+from holdfast.store.format.scripts import Take
 from holdfast.store.letters.filter import ALL_LETTERS
 from holdfast.store.letters.search import LetterSearch
-from holdfast.store.records import message_of
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.replays.job_records import (
     Job,
     JobState,
@@ -20,7 +21,6 @@ from holdfast.store.replays.job_records import (
     pack_job,
 )
 from holdfast.store.replays.survey import Order, Receivers, ReplayPosition, survey, unfit
-from holdfast.store.scripts import Take
 from holdfast.store.store import Store
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from holdfast.bayeux.sessions.channel_holds import ALERT
 from holdfast.delivery.basics.notices import ALERT_CLEARED, ALERT_RAISED
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.journal_frames import JournalFrames
+from holdfast.store.framing.journal_frames import JournalFrames
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.web.admin.alert_limits import Alert, AlertLimits
 from holdfast.web.admin.alerts import Alerts, Measured, RaisedAlert

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from holdfast.store.operator_input import Ms, values_of
+from holdfast.store.format.operator_input import Ms, values_of
 from holdfast.web.admin.alert_limits import Alert, AlertLimits
 
 # An alert is cleared only when its value is well below the limit.

@@ -18,18 +18,18 @@ from holdfast.bayeux.wire.command_refused import (
     CommandRefused,
 )
 from holdfast.delivery.basics.notices import FOREIGN, WRONG_TOKEN, Notices
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.web.admin import faults
 from holdfast.web.admin.faults import RequestFailed, illegal
 from holdfast.web.admin.paths import FEED, LINES
 from holdfast.web.admin.routing import ANY_PATH, Handler, Handlers, Routing
 from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import OPERATOR_NAME, Role, Tokens
-from holdfast.web.endpoint import LONGEST_SHOWN, Endpoint
-from holdfast.web.fast_lane import FastLane
-from holdfast.web.long_polling import long_poll
-from holdfast.web.origins import Origins, OriginTrust
-from holdfast.web.peers import Peers
+from holdfast.web.answering.endpoint import LONGEST_SHOWN, Endpoint
+from holdfast.web.answering.long_polling import long_poll
+from holdfast.web.front.fast_lane import FastLane
+from holdfast.web.http.origins import Origins, OriginTrust
+from holdfast.web.http.peers import Peers
 
 log = logging.getLogger(__name__)
 

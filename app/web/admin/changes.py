@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.wire.command_refused import OUR_FAULT, CommandRefused
 from holdfast.store.audit import Audit
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.web.admin.faults import STORE_UNAVAILABLE, RequestFailed, illegal
 
 _INTERRUPTED = "internal.interrupted"

@@ -11,7 +11,7 @@ from holdfast.delivery.basics.json_text import part
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.shared_queues.delayed_publish import publish_in
 from holdfast.delivery.shared_queues.delays import Delayed, delays_of
-from holdfast.store.operator_input import Count, Ms
+from holdfast.store.format.operator_input import Count, Ms
 from holdfast.web.admin.changes import RunningServer, check_cursor
 from holdfast.web.admin.faults import UNKNOWN, RequestFailed
 from holdfast.web.admin.fields import Cursor, Limit, MessageId

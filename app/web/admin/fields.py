@@ -10,7 +10,7 @@ from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.bayeux.wire.unfit import Unfit
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.settings.limits import LimitSettings
-from holdfast.store.operator_input import GroupedBy, Ms, values_of
+from holdfast.store.format.operator_input import GroupedBy, Ms, values_of
 from holdfast.store.replays.parameters import ReplayOptions
 
 # The most bytes that the data of an edited letter may have.

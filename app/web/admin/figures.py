@@ -13,10 +13,10 @@ from holdfast.delivery.guard.holds import Guard
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.latency import Latencies, LatencySampler
 from holdfast.delivery.shared_queues.places import WaitingPlaces
-from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.search import LetterStatistics
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.web.admin.alerts import Alerts
-from holdfast.web.census import Census
+from holdfast.web.admin.census import Census
 
 if TYPE_CHECKING:
     from holdfast.web.admin.system_views import Figures

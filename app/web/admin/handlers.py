@@ -8,7 +8,7 @@ from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from holdfast.bayeux.wire.command_refused import NOT_ALLOWED
-from holdfast.store.operator_input import first_fault
+from holdfast.store.format.operator_input import first_fault
 from holdfast.web.admin import faults, ndjson
 from holdfast.web.admin.application import PERSON, Person
 from holdfast.web.admin.faults import TOO_LARGE, RequestFailed, illegal
@@ -17,7 +17,7 @@ from holdfast.web.admin.resources import ROUTES, Description
 from holdfast.web.admin.route import Lines, Route
 from holdfast.web.admin.routing import PLACES, Handler
 from holdfast.web.admin.views import Items
-from holdfast.web.encodings import encoding_of, is_transfer_known
+from holdfast.web.http.encodings import encoding_of, is_transfer_known
 
 _MAX_BODY = 256 * 1024
 

@@ -10,8 +10,8 @@ from holdfast.delivery.basics.json_text import part
 from holdfast.delivery.basics.node import NS_PER_MS, Node
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages import trails
+from holdfast.store.format.operator_input import AnyLetterState, Count, Ms, values_of
 from holdfast.store.letters.search import LetterGroup
-from holdfast.store.operator_input import AnyLetterState, Count, Ms, values_of
 from holdfast.store.remarks import Remark
 from holdfast.store.replays.job_records import SKIP_WORDS, Job, JobState
 from holdfast.web.admin.views import view_of

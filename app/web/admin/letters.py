@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 
 from holdfast.delivery.letters.dead import DeadLetter
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.format.operator_input import Fingerprint, GroupedBy, LetterId
 from holdfast.store.letters.administration import Import, Letters
 from holdfast.store.letters.filter import ALL_LETTERS, LetterFilter
-from holdfast.store.operator_input import Fingerprint, GroupedBy, LetterId
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.remarks import Remark
 from holdfast.store.replays.control import JobNotRunning, Replays
 from holdfast.store.replays.parameters import USUAL_OPTIONS, ReplayOptions

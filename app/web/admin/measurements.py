@@ -5,12 +5,12 @@ from typing import Any
 
 from holdfast.delivery.basics.node import NS_PER_MS, Node
 from holdfast.delivery.shared_queues.work import PREFIX
-from holdfast.store.journal_frames import UnreadFrames
+from holdfast.store.framing.journal_frames import UnreadFrames
 from holdfast.units import clock_time, counted
 from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import Measured
 from holdfast.web.admin.count_window import CountWindow
-from holdfast.web.tally import QueueTally, Tally
+from holdfast.web.admin.tally import QueueTally, Tally
 
 _MINUTE_S = 60.0
 _FIVE_MINUTES_S = 300.0

@@ -10,7 +10,7 @@ from holdfast.delivery.basics.json_text import part
 from holdfast.delivery.basics.node import NS_PER_MS, Node
 from holdfast.delivery.messages.message import Message
 from holdfast.journal.schema import Event
-from holdfast.store.operator_input import Count, Ms
+from holdfast.store.format.operator_input import Count, Ms
 from holdfast.web.admin.letter_views import LetterSummary
 from holdfast.web.admin.views import view_of
 

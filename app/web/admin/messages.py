@@ -11,7 +11,7 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.status import hold_of, last_seen_ms
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.messages.entries import Entry
-from holdfast.store.journal_frames import JournalFrames
+from holdfast.store.framing.journal_frames import JournalFrames
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.letters.search import LetterSearch
 from holdfast.web.admin.changes import RunningServer

@@ -10,9 +10,9 @@ from typing import TypeVar
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.status import hold_of, since_ms, wall_ms
 from holdfast.delivery.basics.node import NS_PER_MS
-from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.letters.search import LetterSearch
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.web.admin import now_views as views
 from holdfast.web.admin.alerts import Alerts, RaisedAlert
 from holdfast.web.admin.changes import RunningServer
@@ -21,9 +21,7 @@ from holdfast.web.admin.now_sentence import sentence
 from holdfast.web.admin.session_views import Hold, held_channel
 from holdfast.web.admin.shards import ShardViews, state_of
 from holdfast.web.admin.system_views import Figures
-from holdfast.web.admin.tallying import MOST, Tallying
-from holdfast.web.admin.views import view_of
-from holdfast.web.tally import (
+from holdfast.web.admin.tally import (
     OUT_OF_REACH,
     ChannelTally,
     Largest,
@@ -32,6 +30,8 @@ from holdfast.web.tally import (
     WorkerTally,
     WorkTally,
 )
+from holdfast.web.admin.tallying import MOST, Tallying
+from holdfast.web.admin.views import view_of
 
 Item = TypeVar("Item")
 View = TypeVar("View")

@@ -5,7 +5,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from holdfast.store.operator_input import Count, Ms
+from holdfast.store.format.operator_input import Count, Ms
 from holdfast.web.admin.alerts import RaisedAlert
 from holdfast.web.admin.session_filter import AnyDispatcherState
 from holdfast.web.admin.session_views import HeldChannel, Hold

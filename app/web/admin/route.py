@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, create_model
 
-from holdfast.store.operator_input import Subject
+from holdfast.store.format.operator_input import Subject
 from holdfast.web.admin.fields import SessionNumber
 from holdfast.web.admin.tokens import Role
 from holdfast.web.admin.views import Items

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.delivery.queues.dispatcher import DispatcherState
-from holdfast.store.operator_input import Channel, Ms, values_of
+from holdfast.store.format.operator_input import Channel, Ms, values_of
 
 AnyDispatcherState = Annotated[DispatcherState, values_of(DispatcherState)]
 

@@ -22,7 +22,7 @@ from holdfast.delivery.messages import entries
 from holdfast.delivery.queues.dispatcher import DEFAULT_POLICY, DispatcherState
 from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.settings import Settings
-from holdfast.store.operator_input import Count, Ms
+from holdfast.store.format.operator_input import Count, Ms
 from holdfast.web.admin.message_views import KeptMessage, kept_message
 from holdfast.web.admin.session_filter import AnyDispatcherState
 from holdfast.web.admin.views import view_of

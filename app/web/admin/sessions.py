@@ -11,9 +11,9 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions import interventions
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.status import created_ms, find, first_entries, hold_of, last_seen_ms
-from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.letters.search import LetterSearch
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.web.admin import session_views as views
 from holdfast.web.admin.changes import RunningServer, check_sweep
 from holdfast.web.admin.faults import UNKNOWN_SESSION, RequestFailed, illegal

@@ -12,7 +12,7 @@ from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.messages.entries import Entry as QueueEntry
 from holdfast.delivery.shared_queues import shared_queues
 from holdfast.delivery.shared_queues.work import PREFIX
-from holdfast.store.operator_input import Channel, Count, Ms, Subject
+from holdfast.store.format.operator_input import Channel, Count, Ms, Subject
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.fields import Cursor, EntryLimit, Limit
 from holdfast.web.admin.route import route

@@ -9,9 +9,9 @@ from pydantic import Field
 from holdfast.bayeux.commands.grammar import understand
 from holdfast.bayeux.commands.running import CommandReply, Commands
 from holdfast.store.audit import AuditEntry
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.format.operator_input import Channel
 from holdfast.store.letters.search import LetterSearch
-from holdfast.store.operator_input import Channel
+from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.web.admin import system_views as views
 from holdfast.web.admin.changes import RunningServer, check_cursor

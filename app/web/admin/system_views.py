@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from holdfast.store.operator_input import Count, Ms, one_of
+from holdfast.store.format.operator_input import Count, Ms, one_of
 from holdfast.web.admin.tokens import Role
 from holdfast.web.admin.views import TableColumn
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.web.tally import Tally
+from holdfast.web.admin.tally import Tally
 
 # The most items of each list.
 MOST = 100

@@ -1,7 +1,7 @@
 """Limits how often an address may send requests to the administration."""
 
 from holdfast.bayeux.limits.buckets import Buckets, Rate
-from holdfast.web.peers import network, parse
+from holdfast.web.http.peers import network, parse
 
 _MAX_BUCKETS = 4096
 # Requests without a valid token have a lower limit.

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.delivery.topics.states import TopicState
-from holdfast.store.operator_input import values_of
+from holdfast.store.format.operator_input import values_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

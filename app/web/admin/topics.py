@@ -16,7 +16,7 @@ from holdfast.delivery.routing.filter_language import FilterInvalid
 from holdfast.delivery.routing.selections import Filter
 from holdfast.delivery.topics.configured import Topic
 from holdfast.delivery.topics.states import TopicState
-from holdfast.store.operator_input import Channel
+from holdfast.store.format.operator_input import Channel
 from holdfast.web.admin import topic_views as views
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.faults import UNKNOWN, RequestFailed, illegal

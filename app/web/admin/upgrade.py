@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.store.layouts import LAYOUT, CurrentLayout, later_than, readers_of
+from holdfast.store.format.layouts import LAYOUT, CurrentLayout, later_than, readers_of
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.route import route
 

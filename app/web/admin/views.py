@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import Field
 
-from holdfast.store.operator_input import values_of
+from holdfast.store.format.operator_input import values_of
 from holdfast.units import Form
 
 Item = TypeVar("Item")

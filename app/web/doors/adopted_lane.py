@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any, cast
 
-from holdfast.web.arrival import Arrival
-from holdfast.web.connection_parts import ConnectionParts
 from holdfast.web.doors.relayed_transport import RelayedTransport
-from holdfast.web.fast_lane import FastLane
-from holdfast.web.socket_response import SocketResponse
+from holdfast.web.front.arrival import Arrival
+from holdfast.web.front.connection_parts import ConnectionParts
+from holdfast.web.front.fast_lane import FastLane
+from holdfast.web.websockets.socket_response import SocketResponse
 
 
 class GivenLane(FastLane):

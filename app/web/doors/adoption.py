@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.web.doors.adopted_lane import AdoptedLane
 from holdfast.web.doors.preface import PARCEL, decode
-from holdfast.web.listener import Listener
+from holdfast.web.front.listener import Listener
 
 if TYPE_CHECKING:
-    from holdfast.web.arrival import Arrival
+    from holdfast.web.front.arrival import Arrival
 
 log = logging.getLogger(__name__)
 

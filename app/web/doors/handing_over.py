@@ -4,16 +4,16 @@ import asyncio
 import socket
 from collections.abc import Mapping
 
-from holdfast.web.arrival import Arrival, OpenSocket, RelayedClient
 from holdfast.web.doors.door import Door
 from holdfast.web.doors.preface import encode
 from holdfast.web.doors.relays import Relays
 from holdfast.web.doors.unhandled import unhandled_of_request, unhandled_of_socket
-from holdfast.web.fast_lane import FastLane
-from holdfast.web.listener import Listener
-from holdfast.web.peers import subject_of
-from holdfast.web.socket_response import SocketResponse
-from holdfast.web.websocket import WebSocketFrontEnd
+from holdfast.web.front.arrival import Arrival, OpenSocket, RelayedClient
+from holdfast.web.front.fast_lane import FastLane
+from holdfast.web.front.listener import Listener
+from holdfast.web.http.peers import subject_of
+from holdfast.web.websockets.socket_response import SocketResponse
+from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 # How many connections are handed over before other work runs.
 _SLICE = 16

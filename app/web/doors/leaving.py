@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.units import counted
+from holdfast.web.answering.endpoint import Endpoint, error_body, retry_headers
+from holdfast.web.answering.heads import Heads, response
 from holdfast.web.doors.door import Door
 from holdfast.web.doors.handing_over import HandOver
 from holdfast.web.doors.relays import Relays
 from holdfast.web.doors.unhandled import unfinished_request
-from holdfast.web.endpoint import Endpoint, error_body, retry_headers
-from holdfast.web.fast_lane import FastLane
-from holdfast.web.heads import Heads, response
-from holdfast.web.listener import Listener
-from holdfast.web.reading_gate import Reading
-from holdfast.web.websocket import WebSocketFrontEnd
+from holdfast.web.front.fast_lane import FastLane
+from holdfast.web.front.listener import Listener
+from holdfast.web.scheduling.reading_gate import Reading
+from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 log = logging.getLogger(__name__)
 

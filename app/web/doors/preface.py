@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.web.arrival import Arrival, OpenSocket, RelayedClient
+from holdfast.web.front.arrival import Arrival, OpenSocket, RelayedClient
 
 _END = b"\n"
 # The most bytes in one parcel, unless its text alone is longer. It must fit a socket's buffer.

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from holdfast.web.arrival import RelayedClient
+from holdfast.web.front.arrival import RelayedClient
 
 
 class RelayedTransport:

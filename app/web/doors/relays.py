@@ -10,7 +10,7 @@ import socket
 from contextlib import suppress
 from typing import cast
 
-from holdfast.web.fast_lane import FastLane
+from holdfast.web.front.fast_lane import FastLane
 
 log = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ from typing import Any
 from aiohttp import web
 from aiohttp.streams import StreamReader
 
-from holdfast.web.bodies import READ_PARTS
-from holdfast.web.fast_lane import FastLane
-from holdfast.web.open_socket import Socket
-from holdfast.web.socket_response import SocketResponse
+from holdfast.web.answering.bodies import READ_PARTS
+from holdfast.web.front.fast_lane import FastLane
+from holdfast.web.websockets.open_socket import Socket
+from holdfast.web.websockets.socket_response import SocketResponse
 
 
 def unhandled_of_request(connection: FastLane) -> bytes | None:

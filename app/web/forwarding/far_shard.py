@@ -28,10 +28,10 @@ from holdfast.web.forwarding.passages import PassageOut
 from holdfast.web.forwarding.request_owner import greeted_id_in
 from holdfast.web.forwarding.shard_link import Handlers, Link
 from holdfast.web.forwarding.speakers import ToldSpeakers
-from holdfast.web.intake import SMALL
-from holdfast.web.lone_requests import is_lone_connect
-from holdfast.web.open_socket import Socket
-from holdfast.web.request_scheduler import UnfinishedRequest
+from holdfast.web.http.lone_requests import is_lone_connect
+from holdfast.web.scheduling.intake import SMALL
+from holdfast.web.scheduling.request_scheduler import UnfinishedRequest
+from holdfast.web.websockets.open_socket import Socket
 
 _TRANSPORTS: Final = {kind: place for place, kind in enumerate(TRANSPORTS)}
 # That it is unknown whether a request was handled.

@@ -13,7 +13,7 @@ from holdfast.delivery.messages.message import Event
 from holdfast.web.forwarding.frames import Kind, pack
 from holdfast.web.forwarding.replies import Replies
 from holdfast.web.forwarding.sinks import LinkSink
-from holdfast.web.socket_frames import answer_frames, frames_of
+from holdfast.web.websockets.socket_frames import answer_frames, frames_of
 
 
 class FarSocket:

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Final
 
 from holdfast.bayeux.session import Carrier
-from holdfast.web.fast_lane import FastLane
 from holdfast.web.forwarding.request_owner import plain_id_in
-from holdfast.web.lone_requests import is_lone_connect
+from holdfast.web.front.fast_lane import FastLane
+from holdfast.web.http.lone_requests import is_lone_connect
 
 # How many replies are watched, the latest, and how often.
 MOST_GIVEN: Final = 10_000

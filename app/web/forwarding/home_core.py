@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange
-from holdfast.web.reading_gate import ReadingGate
+from holdfast.web.scheduling.reading_gate import ReadingGate
 
 
 class HomeCore:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
-from holdfast.web.request_scheduler import UnfinishedRequest
+from holdfast.web.scheduling.request_scheduler import UnfinishedRequest
 
 # How long they wait, and how many bytes of them at most.
 PATIENCE_S: Final = 5.0

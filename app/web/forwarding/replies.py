@@ -9,8 +9,8 @@ from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.web.forwarding.frames import Kind, Write, pack
 from holdfast.web.forwarding.shard_link import Link
-from holdfast.web.request_sink import RequestSink
-from holdfast.web.write_coalescer import WriteCoalescer
+from holdfast.web.scheduling.request_sink import RequestSink
+from holdfast.web.scheduling.write_coalescer import WriteCoalescer
 
 _NO_FRAMES: Final = b""
 

@@ -16,9 +16,9 @@ from holdfast.web.forwarding.request_owner import (
     plain_id_in,
     written_id_in,
 )
-from holdfast.web.open_socket import Socket
-from holdfast.web.request_scheduler import UnfinishedRequest
-from holdfast.web.request_sink import RequestSink
+from holdfast.web.scheduling.request_scheduler import UnfinishedRequest
+from holdfast.web.scheduling.request_sink import RequestSink
+from holdfast.web.websockets.open_socket import Socket
 
 _MOST_HOMES: Final = 100_000
 # No shard has this number.

@@ -29,8 +29,8 @@ from holdfast.web.forwarding.replies import Replies
 from holdfast.web.forwarding.shard_link import Handlers, Link
 from holdfast.web.forwarding.sinks import LinkSink
 from holdfast.web.forwarding.speakers import KnownSpeakers
-from holdfast.web.request_sink import RequestSink
-from holdfast.web.write_coalescer import WriteCoalescer
+from holdfast.web.scheduling.request_sink import RequestSink
+from holdfast.web.scheduling.write_coalescer import WriteCoalescer
 
 # What the coalescer gets in place of all answers of a turn.
 _ANSWERS: Final = b"answers"

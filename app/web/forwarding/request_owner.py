@@ -9,7 +9,7 @@ import orjson
 from holdfast.bayeux.wire.codec import Json, RequestLimits, decode, read, weigh
 from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.bayeux.wire.unfit import Salvage
-from holdfast.web.socket_frames import content_of_first
+from holdfast.web.websockets.socket_frames import content_of_first
 
 _NAME: Final = b'"clientId"'
 _ID: Final = re.compile(rb'"clientId"\s*:\s*"([A-Za-z0-9_-]{29})"')

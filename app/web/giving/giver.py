@@ -7,18 +7,18 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.bayeux.session import Exchange
-from holdfast.web.arrival import Arrival, OpenSocket
-from holdfast.web.cookies import BrowserCookie
 from holdfast.web.doors.unhandled import unhandled_of_socket
-from holdfast.web.fast_lane import FastLane
+from holdfast.web.front.arrival import Arrival, OpenSocket
+from holdfast.web.front.fast_lane import FastLane
+from holdfast.web.front.listener import Listener
+from holdfast.web.front.reading_aside import ReadingAside
+from holdfast.web.front.trail import MOST_MOVES, NO_TRAIL, cookies_of_first, is_due
 from holdfast.web.giving.parting import may_move, may_part, request_of
 from holdfast.web.giving.taker import lane_of
 from holdfast.web.giving.under_way import Given, GivingLink
-from holdfast.web.listener import Listener
-from holdfast.web.open_socket import Socket
-from holdfast.web.reading_aside import ReadingAside
-from holdfast.web.trail import MOST_MOVES, NO_TRAIL, cookies_of_first, is_due
-from holdfast.web.websocket import WebSocketFrontEnd
+from holdfast.web.http.cookies import BrowserCookie
+from holdfast.web.websockets.open_socket import Socket
+from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 
 class Giver:

@@ -1,6 +1,6 @@
 """How a connection is left to another process, which goes on with it."""
 
-from holdfast.web.fast_lane import FastLane
+from holdfast.web.front.fast_lane import FastLane
 
 
 def request_of(connection: FastLane, body: bytes) -> bytes | None:

@@ -7,10 +7,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from holdfast.web.arrival import Arrival
 from holdfast.web.doors.adopted_lane import AdoptedLane, GivenLane
 from holdfast.web.doors.preface import PARCEL, decode
-from holdfast.web.listener import Listener
+from holdfast.web.front.arrival import Arrival
+from holdfast.web.front.listener import Listener
 
 # How many parcels of a worker are taken before other work runs.
 _TURN: Final = 32

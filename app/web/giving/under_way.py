@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from holdfast.web.arrival import Arrival
 from holdfast.web.doors.preface import encode
-from holdfast.web.fast_lane import FastLane
+from holdfast.web.front.arrival import Arrival
+from holdfast.web.front.fast_lane import FastLane
 from holdfast.web.giving.parting import part
 from holdfast.web.giving.taker import TAKEN
 

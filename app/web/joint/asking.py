@@ -15,7 +15,7 @@ from yarl import URL
 from holdfast.web.admin.application import Person
 from holdfast.web.admin.faults import WRONG_USE, RequestFailed
 from holdfast.web.admin.handlers import read_body
-from holdfast.web.encodings import is_transfer_known
+from holdfast.web.http.encodings import is_transfer_known
 
 Json = dict[str, Any]
 

@@ -55,7 +55,7 @@ def _of_all(answered: Mapping[int, bool], restarts: Mapping[int, int]) -> bytes:
     from prometheus_client import CollectorRegistry, generate_latest
     from prometheus_client.registry import Collector
 
-    from holdfast.web.shard_families import answering, restarted
+    from holdfast.web.prometheus.shard_families import answering, restarted
 
     class OnPage(Collector):
         def collect(self) -> "Iterator[Metric]":

@@ -4,7 +4,7 @@ import socket
 
 from aiohttp import web
 
-from holdfast.web.http_faults import log_of_http
+from holdfast.web.front.http_faults import log_of_http
 
 # Others ask again; what they asked before does not keep this process from ending.
 _CLOSING_S = 1.0

@@ -11,7 +11,7 @@ from redis import Redis
 
 from holdfast.pipeline.reports.columns import COLUMNS, TITLES
 from holdfast.pipeline.results import of_audit
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
 from tests.integration.talker import Talker
 
 FAILED = "user.update.error"

@@ -17,10 +17,10 @@ from holdfast.delivery.queues.dispatcher import Dispatcher
 from holdfast.delivery.shared_queues.subjects import Subjects
 from holdfast.delivery.shared_queues.work_queues import WorkQueues
 from holdfast.extensions.delivery_wire import DeliveryDecorator
-from holdfast.store.call_numbers import CallNumbers
 from holdfast.store.given_slices import GivenSlices
-from holdfast.store.replicas import Replicas
+from holdfast.store.links.call_numbers import CallNumbers
 from holdfast.store.store import Store
+from holdfast.store.writing.replicas import Replicas
 from tests.chaos.checker import Invariant
 from tests.chaos.nemesis import Kind, Step
 

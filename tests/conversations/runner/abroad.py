@@ -19,8 +19,8 @@ from holdfast.compose.running_server import RunningServer
 from holdfast.compose.storage import Storage
 from holdfast.compose.succession import Succession
 from holdfast.settings import Settings
-from holdfast.store.deployment import Deployment
-from holdfast.web.endpoint import Endpoint
+from holdfast.store.format.deployment import Deployment
+from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.forwarding import request_door
 from tests.conversations.runner.served import Servers, main
 from tests.store.store_process import until

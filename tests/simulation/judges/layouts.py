@@ -7,7 +7,7 @@ upgrade. Until then servers write what that release reads, too.
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
 
-from holdfast.store.layouts import LAYOUT, written_form
+from holdfast.store.format.layouts import LAYOUT, written_form
 from tests.simulation.books import Written
 from tests.simulation.judges.excuses import GOING_BACK, HARMLESS, Excuses
 from tests.simulation.judges.facts import Facts

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.store.keys import RedisKeys
+from holdfast.store.format.keys import RedisKeys
 from tests.simulation.asking import Outcomes
 from tests.simulation.books import Books
 from tests.simulation.erasing import CHANNEL, ONCE, Erasures

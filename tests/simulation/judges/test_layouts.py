@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT
 from tests.simulation.books import Written
 from tests.simulation.judges.excuses import GOING_BACK, Excuses
 from tests.simulation.judges.layouts import Layouts

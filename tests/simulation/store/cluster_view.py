@@ -3,7 +3,7 @@
 from functools import cache
 from typing import TYPE_CHECKING
 
-from holdfast.store.tags import slot_of
+from holdfast.store.format.tags import slot_of
 from tests.simulation.store.replies import Refused
 
 if TYPE_CHECKING:

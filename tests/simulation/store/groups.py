@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from holdfast.store.tags import SLOTS
+from holdfast.store.format.tags import SLOTS
 from tests.simulation.store.cluster_view import ClusterView, slot_of_key
 from tests.simulation.store.command import UnknownCommand, Words
 from tests.simulation.store.connection import Connection

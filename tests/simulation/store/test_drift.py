@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.outcomes import Move
-from holdfast.store import scripts
-from holdfast.store.publish_keys import KeyLimits
-from holdfast.store.resp import Word, pack
-from holdfast.store.scripts import SCRIPTS, ScriptCall, Take
+from holdfast.store.format import scripts
+from holdfast.store.format.publish_keys import KeyLimits
+from holdfast.store.format.scripts import SCRIPTS, ScriptCall, Take
+from holdfast.store.links.resp import Word, pack
 from tests.effort import TIMES
 from tests.simulation.store.command import COMMANDS, UnknownCommand
 from tests.simulation.store.node import Node

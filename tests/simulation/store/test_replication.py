@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from hiredis import Reader
 
-from holdfast.store.resp import Word, pack
+from holdfast.store.links.resp import Word, pack
 from tests.simulation.store.groups import Cluster, Group, Sentinel
 from tests.simulation.store.node import Node
 

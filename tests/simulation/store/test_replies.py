@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from hiredis import Reader
 
-from holdfast.store.resp import Word, pack
+from holdfast.store.links.resp import Word, pack
 from tests.container import ROOT
 from tests.simulation.store.command import COMMANDS, UnknownCommand
 from tests.simulation.store.node import Node

@@ -17,8 +17,8 @@ from holdfast.delivery.messages.session_record import Recorded, SessionRecord
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.configured import TopicRecord
-from holdfast.store.loading import line_up
-from holdfast.store.records import pack_message, unpack_message
+from holdfast.store.format.records import pack_message, unpack_message
+from holdfast.store.writing.loading import line_up
 
 if TYPE_CHECKING:
     from holdfast.delivery.letters.dead import DeadLetter

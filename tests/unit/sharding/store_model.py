@@ -8,10 +8,10 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.sharding.ports import ShardStore
-from holdfast.store.log_scripts import Parts, Step
-from holdfast.store.log_state import LogState, StoredFrame, TakenLog
-from holdfast.store.other_shard import OtherShard
-from holdfast.store.shard_log import LogOwner, Taken, Taking
+from holdfast.store.format.log_scripts import Parts, Step
+from holdfast.store.framing.log_state import LogState, StoredFrame, TakenLog
+from holdfast.store.framing.other_shard import OtherShard
+from holdfast.store.framing.shard_log import LogOwner, Taken, Taking
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 Frame = tuple[bytes, Mapping[bytes, bytes]]

@@ -23,7 +23,7 @@ from holdfast.sharding.member import Member
 from holdfast.sharding.other_shards import OtherShards
 from holdfast.sharding.own_interest import DurableInterest
 from holdfast.sharding.pruning import Pruning
-from holdfast.store.log_scripts import Parts
+from holdfast.store.format.log_scripts import Parts
 from tests.effort import TIMES
 from tests.unit.sharding.member_world import Shard, World
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from holdfast.sharding.pace import MANY, Pace
-from holdfast.store.spacing import AFTER_USELESS, AT_ONCE, PAUSE_S, USELESS
+from holdfast.store.framing.spacing import AFTER_USELESS, AT_ONCE, PAUSE_S, USELESS
 
 if TYPE_CHECKING:
     import asyncio

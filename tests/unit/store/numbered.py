@@ -7,8 +7,8 @@ from typing import Protocol
 
 from hypothesis import strategies as st
 
-from holdfast.store.call_numbers import CallNumbers
-from holdfast.store.reply_errors import CallSkipped, ScriptFailed, StoreRefused, WentBack
+from holdfast.store.links.call_numbers import CallNumbers
+from holdfast.store.links.reply_errors import CallSkipped, ScriptFailed, StoreRefused, WentBack
 
 NONCE = "nonce000"
 # Calls, by whether they may be refused; which of them the store refuses; how many answers arrive.

@@ -9,13 +9,13 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.publish_key import PublishKey
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
-from holdfast.store import scripts
-from holdfast.store.call_sizes import FRAME
-from holdfast.store.keys import RedisKeys
-from holdfast.store.publish_keys import KeyLimits
-from holdfast.store.scripts import ScriptCall
-from holdfast.store.turn_buffer import TurnBuffer
-from holdfast.store.turn_writes import PendingCall
+from holdfast.store.format import scripts
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.publish_keys import KeyLimits
+from holdfast.store.format.scripts import ScriptCall
+from holdfast.store.writing.call_sizes import FRAME
+from holdfast.store.writing.turn_buffer import TurnBuffer
+from holdfast.store.writing.turn_writes import PendingCall
 
 KEYS = RedisKeys("test")
 LIMITS = KeyLimits(clock=0, most=9)

@@ -7,13 +7,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from holdfast.store import write_right
-from holdfast.store.deployment import Deployment
-from holdfast.store.keys import RedisKeys
-from holdfast.store.lease import SPEAK_S
-from holdfast.store.reply_errors import ScriptFailed
-from holdfast.store.script import Script
-from holdfast.store.write_right import Opening, WriteRight
+from holdfast.store.format.deployment import Deployment
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.links.reply_errors import ScriptFailed
+from holdfast.store.links.script import Script
+from holdfast.store.opening import write_right
+from holdfast.store.opening.lease import SPEAK_S
+from holdfast.store.opening.write_right import Opening, WriteRight
 
 # Compiled code takes no other link.
 pytestmark = pytest.mark.interpreted

@@ -17,10 +17,10 @@ from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, Move, Outcome
 from holdfast.delivery.ports.journal_port import NOTHING_EARLY, DeliveryJournal
-from holdfast.store.keys import RedisKeys
-from holdfast.store.publish_keys import KeyLimits
-from holdfast.store.turn_buffer import TurnBuffer
-from holdfast.store.turn_writes import TurnWrites
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.publish_keys import KeyLimits
+from holdfast.store.writing.turn_buffer import TurnBuffer
+from holdfast.store.writing.turn_writes import TurnWrites
 
 KEYS, LIMITS = RedisKeys("test"), KeyLimits(clock=0, most=9)
 SESSIONS = ("ann/1", "bob/1")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.web.lone_requests import is_lone_connect
+from holdfast.web.http.lone_requests import is_lone_connect
 
 CONNECT = b'{"channel":"/meta/connect","clientId":"c"}'
 PUBLISH = b'{"channel":"/a","data":"/meta/connect"}'

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.web.arrival import Arrival, OpenSocket, RelayedClient
 from holdfast.web.doors.preface import PARCEL, decode, encode
+from holdfast.web.front.arrival import Arrival, OpenSocket, RelayedClient
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 relayed = st.builds(

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from holdfast.web.speaking import ShardRight
+from holdfast.web.scheduling.speaking import ShardRight
 
 if TYPE_CHECKING:
     from collections.abc import Callable

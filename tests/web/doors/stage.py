@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.settings import Settings
+from holdfast.web.answering.heads import Heads
 from holdfast.web.doors.adoption import adopt
 from holdfast.web.doors.leaving import HandedOver, Leaving
-from holdfast.web.heads import Heads
 from tests.web.rig import Response, Rig, read_responses
 
 # Longer than anything here takes.

@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 
 from holdfast.settings import Settings
-from holdfast.web.addresses import Address
 from holdfast.web.doors.adoption import adopt
+from holdfast.web.http.addresses import Address
 from tests.abuse.attacker import PING, frame
 from tests.web.doors.stage import LIMIT_S, House, Stage, Talk, door, stage
 from tests.web.requests import CONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE, encode, post, post_messages

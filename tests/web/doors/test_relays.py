@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.web import websocket
+from holdfast.web.websockets import websocket
 from tests.web.certificates import Authority
 from tests.web.doors.stage import House, Stage, stage
 from tests.web.doors.test_handing_over import (

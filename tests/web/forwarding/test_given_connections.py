@@ -11,10 +11,10 @@ import aiohttp
 import orjson
 import pytest
 
+from holdfast.web.front.trail import IN_A_ROW
 from holdfast.web.giving.taker import Taker
 from holdfast.web.giving.under_way import MOST_UNDER_WAY, GivingLink
-from holdfast.web.open_socket import Socket
-from holdfast.web.trail import IN_A_ROW
+from holdfast.web.websockets.open_socket import Socket
 from tests.store.store_process import until
 from tests.web.doors.stage import Talk
 from tests.web.forwarding.workers import Workers, workers

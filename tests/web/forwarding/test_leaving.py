@@ -1,6 +1,6 @@
 """A home, or a door, that leaves its place to another process costs its clients nothing."""
 
-from holdfast.web.reading_gate import Reading
+from holdfast.web.scheduling.reading_gate import Reading
 from tests.abuse.attacker import frame
 from tests.web.forwarding.stage import TURNS, Pair, pair
 from tests.web.forwarding.test_forwarding import (

@@ -12,7 +12,7 @@ from holdfast.bayeux.wire.codec import RequestLimits
 from holdfast.settings.limits import LimitSettings
 from holdfast.web.forwarding.newcomers import Newcomers
 from holdfast.web.forwarding.request_owner import greeted_id_in, owner_in, plain_id_in
-from holdfast.web.socket_frames import frame
+from holdfast.web.websockets.socket_frames import frame
 from tests.web.requests import CLIENT_ID, CONNECT, HANDSHAKE, PUBLISH, encode, ids_of_session
 
 LIMITS = RequestLimits(LimitSettings())

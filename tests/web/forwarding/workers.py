@@ -11,8 +11,8 @@ from holdfast.compose.placement import Placement, placed
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import Succession
 from holdfast.settings import Settings
-from holdfast.store import valkey_process
-from holdfast.store.valkey_process import ValkeyProcess
+from holdfast.store.local import valkey_process
+from holdfast.store.local.valkey_process import ValkeyProcess
 from holdfast.web.tasks import cancel
 from tests.store.store_process import until
 from tests.web.people import Person

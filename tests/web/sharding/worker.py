@@ -13,7 +13,7 @@ import uvloop
 from holdfast.compose import serving
 from holdfast.compose.placement import placed
 from holdfast.settings import Settings
-from holdfast.store.deployment import Deployment
+from holdfast.store.format.deployment import Deployment
 
 RULES: dict[str, dict[str, Any]] = {
     "/kept/**": {"history": 1000, "durable": True},

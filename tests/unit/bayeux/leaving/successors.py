@@ -11,7 +11,7 @@ from holdfast.bayeux.state.kept_requests import rejoin, reopen_all
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.request import Request
-from holdfast.store.given_records import Unpacking, slices
+from holdfast.store.format.given_records import Unpacking, slices
 from tests.unit.bayeux.harness import Asked, Client, Installed, Server
 from tests.unit.bayeux.second_lives import connect
 from tests.unit.delivery.fake_keeper import FakeKeeper

@@ -33,7 +33,7 @@ from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, Reques
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.neighbours import Neighbours
 from holdfast.delivery.ports.other_shards import LogFigures
-from holdfast.store.given_records import slices
+from holdfast.store.format.given_records import slices
 from tests.unit.bayeux.harness import Client, Installed, Server, server_of
 from tests.unit.bayeux.leaving.successors import load
 from tests.unit.delivery.fake_keeper import FakeKeeper

@@ -43,8 +43,8 @@ from holdfast.delivery.messages.trails import Attempt
 from holdfast.delivery.requests.of_others import asked_elsewhere
 from holdfast.delivery.requests.request import ReplyMode, Request, RequestOf
 from holdfast.delivery.shared_queues.work import WorkRefusal, make_work
-from holdfast.store.given_records import Unpacking, slices
-from holdfast.store.records import pack_message, unpack_message
+from holdfast.store.format.given_records import Unpacking, slices
+from holdfast.store.format.records import pack_message, unpack_message
 
 ID = 1_700_000_000_123_456_789
 REFUSAL = WorkRefusal("joe/1", UPDATE_ERROR, "full", is_final=True)

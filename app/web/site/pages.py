@@ -1,0 +1,103 @@
+"""Serves the pages for people, which link only to what this server offers."""
+
+import html
+import re
+from collections.abc import Collection, Container
+from string import Template
+
+from aiohttp import web
+
+from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.web.answering.endpoint import Endpoint
+from holdfast.web.site.static_files import StaticFiles, add_files
+
+PAGE_HEADERS = {
+    # cometd.js runs its timers in a worker, because browsers slow down timers of hidden tabs.
+    "Content-Security-Policy": "default-src 'self'; worker-src blob:; frame-ancestors 'none'; "
+    "base-uri 'none'; form-action 'self'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+    "Server": "Holdfast",
+}
+
+# Only this server's scripts and styles, nothing inline, and no HTML made from strings.
+_CONSOLE_HEADERS = {
+    **PAGE_HEADERS,
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; "
+    "base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
+
+_PART = re.compile(r"\s*<!-- if (\S+) -->(.*?)<!-- end -->", re.DOTALL)
+
+
+# The files that the console loads; a name that ends in a slash is a folder.
+_FILES_OF_CONSOLE = (
+    "bayeux.js", "console/", "css/holdfast.css", "dom.js", "icon.svg", "js/storage.js",
+)  # fmt: skip
+
+
+def add_pages(
+    application: web.Application,
+    endpoint: Endpoint,
+    files: StaticFiles,
+    *,
+    chat: bool,
+    console: bool,
+    login: Collection[str],
+) -> None:
+    """Serve the welcome page and, if enabled, the chat and the console.
+
+    `login` names the parts of the form by which users of the chat sign in.
+    """
+    offers = {"chat": chat, "console": console}
+    served = {name for name, is_offered in offers.items() if is_offered}
+    served |= {*endpoint.options.transports, *login}
+    if login:
+        # Its URLs would show the credentials.
+        served.discard(ConnectionType.CALLBACK_POLLING)
+    for folder in ("", *sorted(served & offers.keys())):
+        text = _index(files, folder)
+        headers = _CONSOLE_HEADERS if folder == "console" else PAGE_HEADERS
+        _add_page(application, folder, _fill(text, served, endpoint.options.paths[0]), headers)
+    add_files(application, files, endpoint.cors)
+
+
+def add_console(application: web.Application, files: StaticFiles) -> None:
+    """Serve only the console and the files that it loads."""
+
+    async def to_console(_: web.Request) -> web.Response:
+        raise web.HTTPFound("console/")
+
+    application.router.add_get("/", to_console)
+    _add_page(application, "console", _index(files, "console"), _CONSOLE_HEADERS)
+    add_files(application, {n: files[n] for n in files if n.startswith(_FILES_OF_CONSOLE)})
+
+
+def _index(files: StaticFiles, folder: str) -> str:
+    return files[f"{folder}/index.html".lstrip("/")].content().body.decode()
+
+
+def _fill(text: str, served: Container[str], path: str) -> str:
+    """Fill in the path of the Bayeux server and remove the parts that are not served."""
+    text = _PART.sub(lambda part: part[2] if part[1] in served else "", text)
+    return Template(text).substitute(path=html.escape(path))
+
+
+def _add_page(
+    application: web.Application, folder: str, text: str, headers: dict[str, str]
+) -> None:
+    async def page(_: web.Request) -> web.Response:
+        return web.Response(text=text, content_type="text/html", headers=headers)
+
+    async def to_folder(_: web.Request) -> web.Response:
+        raise web.HTTPPermanentRedirect(folder + "/")
+
+    if folder:
+        application.router.add_get(f"/{folder}", to_folder)
+        application.router.add_get(f"/{folder}/", page)
+    else:
+        application.router.add_get("/", page)
