@@ -313,7 +313,7 @@ TABLES = {
     "metrics": (DOCS / "operations.md", metrics),
     "alerts": (DOCS / "operations.md", alerts),
     "steps": (DOCS / "tables.md", steps),
-    "leaving": (DOCS / "architecture.md", leaving),
+    "leaving": (DOCS / "succession.md", leaving),
     "console steps": (CONSOLE / "steps.js", console_steps),
     "console lists": (CONSOLE / "listed.js", console_lists),
 }

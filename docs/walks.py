@@ -1,4 +1,4 @@
-"""Draws the walks of `architecture.md` from traces of a server with a store of its own.
+"""Draws the walks of `walks.md` from traces of a server with a store of its own.
 
 `python -m docs.walks` renews the pictures and prints the numbers. With `--check` it fails if a
 picture has an arrow for which no call was seen, or numbers that are no longer about right: what
@@ -25,7 +25,7 @@ from holdfast.compose import serving
 from holdfast.settings import Settings
 from holdfast.web.admin import alert_watch
 
-PAGE = DOCS / "architecture.md"
+PAGE = DOCS / "walks.md"
 ROUNDS = 3
 # The journal writes a frame after a second at the latest.
 IDLE_S, QUIET_S, PAUSE_S = 2.0, 1.2, 0.3

@@ -1,4 +1,4 @@
-"""The sequence diagrams in `architecture.md` show calls that a running server makes."""
+"""The sequence diagrams in `walks.md` show calls that a running server makes."""
 
 import subprocess
 import sys

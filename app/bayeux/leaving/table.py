@@ -1,6 +1,6 @@
 """What becomes of each thing in memory when a process leaves.
 
-docs/architecture.md shows the table. A test fails for an attribute that is in no row, so new state
+docs/succession.md shows the table. A test fails for an attribute that is in no row, so new state
 has to be thought of here.
 """
 
