@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from math import inf
 from typing import Final
 
-from holdfast.cluster.facts import OthersInterest
+from holdfast.cluster.rows import OthersRows
 
 # Others leave a shard out that has shown nothing for 3 s: see `agreement.py`.
 _WAITED_FOR_S: Final = 2.5
@@ -23,7 +23,7 @@ class Inclusion:
 
     Args:
         others: The numbers of the other shards. Nothing was shown to them so far.
-        interest: Expects anything of shards that are doubted: they may have left this one out.
+        rows: Expects anything of shards that are doubted: they may have left this one out.
         clock: Must not stop while the process does.
         read_again: Called with a shard whose facts are to be read.
     """
@@ -31,12 +31,12 @@ class Inclusion:
     def __init__(
         self,
         others: Collection[int],
-        interest: OthersInterest,
+        rows: OthersRows,
         clock: Callable[[], float],
         read_again: Callable[[int], None],
     ) -> None:
         self.clock = clock
-        self._interest, self._read_again = interest, read_again
+        self._rows, self._read_again = rows, read_again
         # When something was sent that each shard has got since.
         self._shown_at = dict.fromkeys(others, -inf)
         # Until when all those wait that have not left this one out.
@@ -58,7 +58,7 @@ class Inclusion:
 
     def _begin_to_doubt(self, shard: int) -> None:
         self._doubted[shard] = None
-        self._interest.doubt(shard)
+        self._rows.doubt(shard)
 
     def shown(self, sent_at: float, *shards: int) -> None:
         """Note that shards have got what was sent at this time; without any, that all have."""
@@ -99,7 +99,7 @@ class Inclusion:
         elif self._waits(shard):
             # It has waited for this shard since.
             del self._doubted[shard]
-            self._interest.trust(shard)
+            self._rows.trust(shard)
             self._find_limit()
         else:
             self._doubted[shard] = None

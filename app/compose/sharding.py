@@ -70,7 +70,7 @@ class ShardParts:
         self.counting: Counting | None = None
         if isinstance(storage.right, ShardRight):
             known, numbers = self.others.known, self.others.numbers
-            self.inclusion = Inclusion(numbers, known.interest, clock, known.wanted.add)
+            self.inclusion = Inclusion(numbers, known.rows, clock, known.wanted.add)
             self.counting = Counting(
                 self.log, storage.primary, self.inclusion, clock, storage.lost_keeper
             )

@@ -68,7 +68,7 @@ class ShardHomes:
         self._inbox = Inbox(self._do)
         # Topics that this shard tells, and those that others do: no rule calls them so.
         self.own_topics: set[str] = set()
-        self._others_topics = own.interest.topics
+        self._others_topics = own.rows.topics
         # By channel with a rule, the home; None if it is this shard, or if there is none.
         self._home_of: dict[str, int | None] = {}
         # What does letters, and the letters that came before it was set.

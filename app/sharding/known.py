@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from holdfast.cluster.facts import OthersInterest
 from holdfast.cluster.frames import Facts
 from holdfast.cluster.places import Place, is_behind
+from holdfast.cluster.rows import OthersRows
 
 
 class KnownFacts:
@@ -18,7 +18,7 @@ class KnownFacts:
 
     def __init__(self, others: Iterable[int]) -> None:
         others = [*others]
-        self.interest = OthersInterest(others)
+        self.rows = OthersRows(others)
         # The shards whose facts are to be read.
         self.wanted = {*others}
         # By shard, the opening at the time of reading, and the last frame that had changed a fact.
@@ -34,13 +34,13 @@ class KnownFacts:
             opening: The opening that the shard had before they were read.
             as_of: The place of the last frame that had changed one of them.
         """
-        self.interest.begin(shard, names)
+        self.rows.begin(shard, names)
         self._opening[shard], self._as_of[shard] = opening, as_of
         self.wanted.discard(shard)
 
     def lose(self, shard: int) -> None:
         """Expect anything of a shard until its facts are read again: some frames are missing."""
-        self.interest.lose(shard)
+        self.rows.lose(shard)
         self.wanted.add(shard)
 
     def want_all(self) -> None:
@@ -64,4 +64,4 @@ class KnownFacts:
         """Take note of the facts in the frame before this place, unless they are older."""
         as_of = self._as_of.get(shard)
         if as_of is not None and facts and is_behind(place, as_of):
-            self.interest.learn(shard, facts)
+            self.rows.learn(shard, facts)

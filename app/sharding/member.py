@@ -91,7 +91,7 @@ class Member:
             self._go_on_from(begun)
             return {}, {}
         self._own.log.begin_again()
-        facts = self.others.interest.corrections(begun.facts)
+        facts = self.others.rows.corrections(begun.facts)
         return facts, parts_of((), facts)
 
     def places(self) -> Mapping[int, TakenLog]:
@@ -127,11 +127,11 @@ class Member:
         """Write from now on: no other process will go on with this shard."""
         others = self.others
         if not others.has_served:
-            others.known.interest.take_new_topics()
+            others.known.rows.take_new_topics()
             self._among.made.begin()
         self._writes = others.has_served = True
         now = self._clock()
-        others.interest.begin(self._stored_facts, now)
+        others.rows.begin(self._stored_facts, now)
         others.homes.begin(self._among.letters, self._stored_letters)
         self._among.letters.go_on()
         self._stored_facts, self._stored_letters = {}, {}
@@ -235,7 +235,7 @@ class Member:
         if self.others.topics:
             self.others.let_have_homes()
             if self.others.has_served:
-                self._among.made.learned(self.others.known.interest.take_new_topics())
+                self._among.made.learned(self.others.known.rows.take_new_topics())
 
     def miss(self, shard: int, gap: Gap) -> None:
         self.gaps += 1

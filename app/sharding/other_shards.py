@@ -5,9 +5,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.cluster.agreement import Agreements, Stated
-from holdfast.cluster.facts import TOPIC
 from holdfast.cluster.frames import COMPLETE, Facts
 from holdfast.cluster.places import Place
+from holdfast.cluster.rows import HELD, LISTENS, TOPIC
 from holdfast.cluster.shards import Shards
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.message import Message
@@ -15,8 +15,8 @@ from holdfast.delivery.ports.other_shards import LogFigures
 from holdfast.sharding.early import Early
 from holdfast.sharding.homes import ShardHomes
 from holdfast.sharding.known import KnownFacts
-from holdfast.sharding.own_interest import DurableInterest
 from holdfast.sharding.own_log import OwnLog
+from holdfast.sharding.own_rows import OwnRows
 from holdfast.sharding.ports import ShardStore
 from holdfast.sharding.pruning import Pruning, Prunings
 from holdfast.store.framing.log_state import LogState
@@ -24,11 +24,6 @@ from holdfast.store.framing.log_state import LogState
 if TYPE_CHECKING:
     from holdfast.cluster.reading import LogReader
     from holdfast.sharding.arrivals import Arrival
-
-# Listeners are told as facts, too, under names that no channel has.
-_LISTENS = "listens"
-# So are the channels that are held.
-_HELD = "held"
 
 
 class OtherShards:
@@ -70,11 +65,11 @@ class OtherShards:
         self._wake = wake
         self._reaches = reaches
         self.known = KnownFacts(self.numbers)
-        self.topics: Collection[str] = self.known.interest.topics
+        self.topics: Collection[str] = self.known.rows.topics
         self.early = Early(came_early)
-        self.own = OwnLog(store, self.numbers, self.known.interest, may_speak, self.early)
+        self.own = OwnLog(store, self.numbers, self.known.rows, may_speak, self.early)
         self.agreements = Agreements(self.numbers, self._state)
-        self.interest = DurableInterest(self.agreements, self._tell, wake)
+        self.rows = OwnRows(self.agreements, self._tell, wake)
         self.homes = ShardHomes(
             *(number, shards, self.own, store),
             stamp=stamp,
@@ -106,11 +101,11 @@ class OtherShards:
 
     def has_durable(self, channel: str) -> bool:
         # A process that was frozen handles the first request before it falls silent.
-        return not self._may_speak() or bool(self.known.interest.shards(channel))
+        return not self._may_speak() or bool(self.known.rows.shards(channel))
 
     def refuses(self, channel: str) -> bool:
         trimming = self.own.trimming
-        return bool(trimming.overflowing) and trimming.refuses(self.known.interest.shards(channel))
+        return bool(trimming.overflowing) and trimming.refuses(self.known.rows.shards(channel))
 
     def pass_on(self, message: Message, *, is_early: bool = False) -> None:
         # Answers about a channel with a home come behind its messages, and both by the log.
@@ -124,10 +119,10 @@ class OtherShards:
         return not self._reaches(shard)
 
     def add_interest(self, pattern: str) -> None:
-        self.interest.add(pattern)
+        self.rows.add(pattern)
 
     def remove_interest(self, pattern: str) -> None:
-        self.interest.remove(pattern)
+        self.rows.remove(pattern)
 
     def join(self, channel: str, is_pattern: bool) -> None:
         self.prunings.join(channel, is_pattern=is_pattern)
@@ -140,38 +135,36 @@ class OtherShards:
         self.prunings.when_grafted(done)
 
     def add_listener(self, pattern: str) -> None:
-        self.interest.add(_LISTENS + pattern)
+        self.rows.add(LISTENS + pattern)
 
     def remove_listener(self, pattern: str) -> None:
-        self.interest.remove(_LISTENS + pattern)
+        self.rows.remove(LISTENS + pattern)
 
     def has_listeners(self, channel: str) -> bool:
-        return bool(self.known.interest.shards(_LISTENS + channel))
+        return bool(self.known.rows.shards(LISTENS + channel))
 
     def tell_hold(self, channel: str, is_held: bool) -> None:
-        tell = self.interest.add if is_held else self.interest.remove
-        tell(_HELD + channel)
+        tell = self.rows.add if is_held else self.rows.remove
+        tell(HELD + channel)
 
     def hold(self, channel: str) -> bool | None:
-        return self.known.interest.says(_HELD + channel)
+        return self.known.rows.stands(HELD + channel)
 
     def tell_topic(self, channel: str, is_topic: bool) -> None:
         if is_topic:
             self.homes.own_topics.add(channel)
-            self.interest.add(TOPIC + channel)
+            self.rows.add(TOPIC + channel)
             self.let_have_homes()
         else:
             self.homes.own_topics.discard(channel)
-            self.interest.remove(TOPIC + channel)
+            self.rows.remove(TOPIC + channel)
 
     def when_topic_known(self, channel: str, done: Callable[[bool], None]) -> None:
-        self.interest.when_known([TOPIC + channel], done)
+        self.rows.when_known([TOPIC + channel], done)
 
     def when_known(self, patterns: Sequence[str], done: Callable[[bool], None]) -> None:
         # Messages that are not stored even for these receivers go over links.
-        self.interest.when_known(
-            patterns, lambda is_known: self.when_joined(partial(done, is_known))
-        )
+        self.rows.when_known(patterns, lambda is_known: self.when_joined(partial(done, is_known)))
 
     def complete_cursor(self) -> int:
         """Return the cursor up to which no message will come any more, from any shard."""
@@ -201,11 +194,11 @@ class OtherShards:
         now = self.clock()
         # Who knows a fact has everything that was published before.
         self.own.flush(now)
-        self.interest.flush(now)
+        self.rows.flush(now)
 
     def tick(self, now: float) -> None:
         """Tell what is due, and give up what does not come in time."""
-        self.interest.flush(now)
+        self.rows.flush(now)
         self.own.tick(now)
         self.homes.tick(now)
         self.agreements.tick(now)

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from holdfast.cluster.facts import OthersInterest
 from holdfast.cluster.frames import DURABLE, Facts
 from holdfast.cluster.log import Addressed, Log, parts_of
 from holdfast.cluster.messages import answered, entry_of, framed, preceding, size_of
 from holdfast.cluster.places import Place, place_of
+from holdfast.cluster.rows import OthersRows
 from holdfast.cluster.trimming import Trimming
 from holdfast.delivery.messages.message import Message
 from holdfast.sharding.early import Early
@@ -22,7 +22,7 @@ class OwnLog:
     """Writes and trims the log of this shard; a `LogPort`.
 
     Args:
-        interest: Says which other shards have durable receivers.
+        rows: Says which other shards have durable receivers.
         may_speak: Returns whether this process has the shard for certain.
         early: Counts messages that did not wait any longer for the store.
     """
@@ -31,13 +31,13 @@ class OwnLog:
         self,
         store: ShardStore,
         others: Sequence[int],
-        interest: OthersInterest,
+        rows: OthersRows,
         may_speak: Callable[[], bool],
         early: Early,
     ) -> None:
         self._store = store
         self._others = others
-        self.interest = interest
+        self.rows = rows
         self.log = Log(self)
         self.trimming = Trimming(others)
         self.latest = LatestFrames()
@@ -105,7 +105,7 @@ class OwnLog:
             return None
         shards: set[int] = set()
         for channel in {each.channel for each in entries if each.flags & DURABLE}:
-            shards.update(self.interest.shards(channel))
+            shards.update(self.rows.shards(channel))
         channels = frozenset([each.channel for each in entries])
         addressed = [Addressed(each) for each in entries]
         addressed += [Addressed(each.answer, each.shard) for each in answers]

@@ -10,7 +10,7 @@ import orjson
 from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.client_ids import ClientIds
-from holdfast.cluster.facts import UNTOLD
+from holdfast.cluster.rows import UNTOLD
 from holdfast.cluster.shards import Homes, ShardMap, first_map
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.message import Message

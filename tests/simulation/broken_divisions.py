@@ -4,7 +4,7 @@ import secrets
 from contextlib import ExitStack
 from typing import Any
 
-from holdfast.cluster.facts import OthersInterest
+from holdfast.cluster.rows import OthersRows
 from holdfast.offline import reshard
 from holdfast.offline.moving_letters import LETTERS
 from holdfast.offline.moving_requests import REQUESTS, _Requests
@@ -14,7 +14,7 @@ from tests.simulation.breaking import by_name, nothing, replace
 
 
 def nothing_is_expected_of_who_has_told_nothing(stack: ExitStack) -> None:
-    replace(stack, OthersInterest, "_learn_whether_told", nothing)
+    replace(stack, OthersRows, "_learn_whether_told", nothing)
 
 
 def new_shards_are_another_deployment_if_it_was_killed(stack: ExitStack) -> None:

@@ -30,7 +30,7 @@ from holdfast.sharding.direct import DirectArrivals
 from holdfast.sharding.homes import ShardHomes
 from holdfast.sharding.kept_first import KeptFirst
 from holdfast.sharding.member import Member
-from holdfast.sharding.own_interest import DurableInterest
+from holdfast.sharding.own_rows import OwnRows
 from holdfast.sharding.passing import Passing
 from holdfast.store.framing.shard_log import Taking
 from holdfast.web.forwarding import far_shard
@@ -150,7 +150,7 @@ def _keep_briefly(stack: ExitStack) -> None:
 
 def subscribers_do_not_wait_for_others(stack: ExitStack) -> None:
     _keep_briefly(stack)
-    replace(stack, DurableInterest, "when_known", lambda _, __, done: done(True))
+    replace(stack, OwnRows, "when_known", lambda _, __, done: done(True))
 
 
 def a_shard_is_left_out_at_the_first_look(stack: ExitStack) -> None:

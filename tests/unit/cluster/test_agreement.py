@@ -1,18 +1,16 @@
-"""When all shards know a fact; and the interest that they tell each other."""
+"""When all shards know a fact."""
 
 from typing import TYPE_CHECKING
 
 import pytest
 
 from holdfast.cluster.agreement import Agreements, Stated
-from holdfast.cluster.facts import OthersInterest, OwnInterest
 from holdfast.cluster.places import Place
-from holdfast.sharding.own_interest import DurableInterest
 
 if TYPE_CHECKING:
     from holdfast.cluster.frames import Facts
 
-FACT = {"durable /a": "1"}
+FACT = {"/a": "1"}
 
 
 def place(n: int, nonce: str = "xxxxxxxx") -> Place:
@@ -180,97 +178,3 @@ def test_shards_are_asked_about_the_last_place_that_they_must_know() -> None:
     assert at.agreements.to_ask(0.2) == {2: place(6)}
     assert at.agreements.to_ask(0.6) == {}
     assert at.agreements.to_ask(0.8) == {2: place(6)}
-
-
-# Interest
-
-
-def test_only_the_first_and_the_last_subscription_to_a_pattern_are_facts() -> None:
-    own = OwnInterest()
-    assert own.add("/a") == {"durable /a": "1"}
-    assert own.add("/a") == {}
-    assert own.facts() == {"durable /a": "1"}
-    assert own.remove("/a") == {}
-    assert own.remove("/a") == {"durable /a": ""}
-    assert own.facts() == {}
-
-
-def test_facts_that_hold_no_more_are_corrected_at_the_beginning() -> None:
-    own = OwnInterest()
-    own.add("/a")
-    stored = ["", "durable /a", "durable /b", "another fact"]
-    assert own.corrections(stored) == {"durable /b": "", "durable /a": "1"}
-
-
-def test_a_channel_has_the_shards_with_matching_patterns() -> None:
-    others = OthersInterest([])
-    others.learn(3, {"durable /a/*": "1", "durable /b": "1", "another": "1"})
-    others.learn(4, {"durable /**": "1"})
-    assert others.shards("/a/x") == (3, 4)
-    assert others.shards("/c") == (4,)
-    others.learn(4, {"durable /**": ""})
-    assert others.shards("/a/x") == (3,)
-    assert others.shards("/c") == ()
-
-
-def test_every_channel_has_the_shards_whose_facts_are_unknown() -> None:
-    others = OthersInterest([3])
-    assert others.shards("/a") == (3,)
-    others.begin(3, ["", "durable /b"])
-    assert (others.shards("/a"), others.shards("/b")) == ((), (3,))
-    others.lose(3)
-    assert others.shards("/a") == (3,)
-    others.begin(3, ["durable /c"])
-    assert (others.shards("/b"), others.shards("/c")) == ((), (3,))
-
-
-def test_anything_is_expected_of_a_shard_that_has_told_nothing_since_a_division() -> None:
-    others = OthersInterest([3])
-    others.begin(3, ["untold"])
-    assert (others.shards("/a"), others.says("held/a")) == ((3,), None)
-    others.learn(3, {"durable /b": "1"})
-    assert others.shards("/a") == (3,)
-    others.learn(3, {"untold": ""})
-    assert (others.shards("/a"), others.shards("/b")) == ((), (3,))
-
-
-def test_a_shard_tells_what_it_has_before_others_expect_no_more_than_that() -> None:
-    stated: list[Facts] = []
-    agreements = Agreements([1], lambda facts, _: stated.append(facts))
-    interest = DurableInterest(agreements, stated.append, lambda: None)
-    interest.add("/a")
-    interest.begin(["untold"], 0.0)
-    assert stated == [{"durable /a": "1"}, {"untold": ""}]
-
-
-def test_topics_are_new_once() -> None:
-    others = OthersInterest([3, 4])
-    others.begin(3, ["durable topic/a", "durable /b"])
-    assert (others.topics, others.take_new_topics()) == ({"/a"}, ["/a"])
-    others.learn(4, {"durable topic/a": "1", "durable topic/c": "1"})
-    assert (others.topics, others.take_new_topics()) == ({"/a", "/c"}, ["/c"])
-    others.learn(3, {"durable topic/a": ""})
-    assert others.topics == {"/a", "/c"}
-    others.begin(4, ["durable topic/c"])
-    assert others.topics == {"/c"}
-
-
-def test_a_channel_stays_a_topic_when_its_last_durable_subscription_ends() -> None:
-    others = OthersInterest([3])
-    others.begin(3, ["durable topic/a", "durable /a"])
-    others.learn(3, {"durable /a": ""})
-    assert others.topics == {"/a"}
-    assert others.shards("/a") == ()
-
-
-def test_a_fact_is_certain_once_all_have_told_theirs() -> None:
-    others = OthersInterest([3, 4])
-    assert others.says("held/a") is None
-    others.begin(3, ["durable held/a", "durable /**"])
-    assert (others.says("held/a"), others.says("held/b")) == (True, None)
-    others.begin(4, [])
-    assert others.says("held/b") is False
-    others.learn(3, {"durable held/a": ""})
-    assert others.says("held/a") is False
-    others.lose(3)
-    assert others.says("held/a") is None

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.cluster.facts import OthersInterest
 from holdfast.cluster.inclusion import Inclusion
+from holdfast.cluster.rows import OthersRows
 
 DOUBTED: tuple[int, ...] = (1, 2)
 
@@ -13,13 +13,13 @@ class Shard:
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.interest = OthersInterest([1, 2])
+        self.rows = OthersRows([1, 2])
         self.to_read: list[int] = []
-        self.inclusion = Inclusion([1, 2], self.interest, lambda: self.now, self.to_read.append)
+        self.inclusion = Inclusion([1, 2], self.rows, lambda: self.now, self.to_read.append)
 
     def read(self, shard: int, began_at: float) -> None:
         """The facts of a shard were read: it has no durable subscription."""
-        self.interest.begin(shard, [])
+        self.rows.begin(shard, [])
         self.inclusion.read(shard, began_at)
 
     def start(self) -> None:
@@ -31,7 +31,7 @@ class Shard:
     def expected(self) -> tuple[int, ...]:
         """The shards that may have a durable receiver."""
         self.inclusion.check()
-        return self.interest.shards("/a")
+        return self.rows.shards("/a")
 
 
 @pytest.fixture

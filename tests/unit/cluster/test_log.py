@@ -333,7 +333,7 @@ def test_facts_come_behind_what_went_over_links() -> None:
     store = Store()
     log = Log(store)
     log.passing = Passing()
-    log.state({"durable /a": "1"}, 0.0, lambda _: None)
+    log.state({"/a": "1"}, 0.0, lambda _: None)
     log.state({}, 0.0, lambda _: None)
     assert [dict(read(frame["all"]).behind) for frame in store.frames] == [{"1": "5 7"}, {}]
 

@@ -61,7 +61,7 @@ def at() -> Shard:
 
 
 def test_a_shard_that_says_nothing_in_its_log_is_asked_again_and_again(at: Shard) -> None:
-    at.agreements.agree({"durable /a": "1"}, at.now, at.agreed.append)
+    at.agreements.agree({"/a": "1"}, at.now, at.agreed.append)
     at.wait(2.0)
     assert {*at.way.asked} == {str(place(7))}
     assert 3 <= len(at.way.asked) <= 5
@@ -95,6 +95,6 @@ def test_what_is_known_of_an_earlier_opening_is_no_answer(at: Shard) -> None:
 
 
 def test_a_place_that_is_none_is_known_by_none(at: Shard) -> None:
-    at.agreements.agree({"durable /a": "1"}, at.now, at.agreed.append)
+    at.agreements.agree({"/a": "1"}, at.now, at.agreed.append)
     at.facts.known(1, "nowhere")
     assert at.agreed == []

@@ -19,9 +19,9 @@ SEGMENTS = {"/news/**": 1}
 
 
 def homes(number: int, segments: dict[str, int], *topics: str) -> ShardHomes:
-    interest = SimpleNamespace(topics={*topics})
+    rows = SimpleNamespace(topics={*topics})
     trimming = SimpleNamespace(overflowing=())
-    own = SimpleNamespace(log=SimpleNamespace(pass_on=None), interest=interest, trimming=trimming)
+    own = SimpleNamespace(log=SimpleNamespace(pass_on=None), rows=rows, trimming=trimming)
     shards = Shards(first_map(2), Homes(segments), lambda name: 1000 * len(name) // 100 % 1000)
     return ShardHomes(
         number,
@@ -110,8 +110,8 @@ def test_an_answer_that_must_come_behind_what_waits_says_nothing_instead(
 ) -> None:
     done: list[Any] = []
     log = SimpleNamespace(pass_on=None, flush=lambda _: done.append("flush"))
-    interest = SimpleNamespace(topics=())
-    own = SimpleNamespace(log=log, is_available=is_available, interest=interest)
+    rows = SimpleNamespace(topics=())
+    own = SimpleNamespace(log=log, is_available=is_available, rows=rows)
     store = SimpleNamespace(
         append_facts=lambda _, parts, __, names: done.append((parts["1"], names))
     )
@@ -136,7 +136,7 @@ def test_the_sender_of_a_letter_hears_when_replicas_have_what_it_asked_for(
 ) -> None:
     passed: list[Any] = []
     log = SimpleNamespace(pass_on=lambda *entry: passed.append(entry))
-    own = SimpleNamespace(log=log, interest=SimpleNamespace(topics=()))
+    own = SimpleNamespace(log=log, rows=SimpleNamespace(topics=()))
     shards = Shards(first_map(2), Homes({}), lambda _: 0)
     here = ShardHomes(
         *(0, shards, cast("Any", own), cast("Any", None)),

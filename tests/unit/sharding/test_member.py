@@ -21,7 +21,7 @@ from holdfast.sharding.kept_first import KeptFirst
 from holdfast.sharding.known import KnownFacts
 from holdfast.sharding.member import Member
 from holdfast.sharding.other_shards import OtherShards
-from holdfast.sharding.own_interest import DurableInterest
+from holdfast.sharding.own_rows import OwnRows
 from holdfast.sharding.pruning import Pruning
 from holdfast.store.format.log_scripts import Parts
 from tests.effort import TIMES
@@ -100,14 +100,14 @@ def test_facts_stay_if_a_store_goes_back_before_the_sessions_are_restored() -> N
     store = world.stores[0]
     with patch.object(Member, "serve", lambda _: None):
         member = Shard(world, 0).member
-    store.facts, store.inbox = {"durable /a": "1"}, {}
+    store.facts, store.inbox = {"/a": "1"}, {}
     assert member.begin_again(store.open()) == ({}, {})
     # From then on they are those of the sessions, of which there are none.
     member.serve()
     assert store.facts == {}
-    store.facts = {"durable /b": "1"}
+    store.facts = {"/b": "1"}
     facts, parts = member.begin_again(store.open())
-    assert facts == {"durable /b": ""}
+    assert facts == {"/b": ""}
     assert read(parts["all"]).facts == facts
 
 
@@ -273,7 +273,7 @@ def test_subscribes_that_are_answered_at_once_are_found() -> None:
     def when_known(_: object, __: object, done: Callable[[bool], None]) -> None:
         done(True)
 
-    with patch.object(DurableInterest, "when_known", when_known):
+    with patch.object(OwnRows, "when_known", when_known):
         assert "lacks" in found_by()
 
 
