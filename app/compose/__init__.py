@@ -194,7 +194,7 @@ async def _assemble(
     administration = make_administration(
         *(settings, stack, endpoint, server, storage, tokens, logins, placement),
         homes=None if shard is None else shard.shards,
-        away_s=dict if forwarding is None else forwarding.away_s,
+        forwarding=forwarding,
         ends=lambda: succession.ends,
     )
     sharding = None

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from holdfast.cluster.shards import Shards
+    from holdfast.compose.forwarding import Forwarding
     from holdfast.compose.joint_administration import JointAdministration
     from holdfast.login.extension import Logins
     from holdfast.store.replays.moving import IsOver, Moving
@@ -60,8 +61,6 @@ class Administration:
     """The parts that run for as long as the server."""
 
     application: "web.Application"
-    # What answers for this server alone.
-    own: Handlers
     replays: Replays
     alerts: Alerts
     # What it does with other workers, if there are any.
@@ -78,7 +77,7 @@ def make_administration(
     logins: "Logins | None",
     placement: Placement,
     homes: "Shards | None",
-    away_s: Callable[[], Mapping[int, float]],
+    forwarding: "Forwarding | None",
     ends: Callable[[], Mapping[int, Ends]],
 ) -> Administration:
     """Install the operators' extension and build the API of the running server."""
@@ -89,10 +88,6 @@ def make_administration(
     def new_id() -> str:
         return f"{node.stamp():019d}"
 
-    joint = _joint(
-        *(placement, homes, new_id),
-        lambda shard: ends().get(shard, Ends()).times,
-    )
     reader = Reader(storage.primary)
     stack.callback(reader.close)
     letters, audit = Letters(store, reader, time.time_ns), Audit(store, reader)
@@ -128,15 +123,10 @@ def make_administration(
         version=release(),
         letters=letters.search.statistics,
     )
-    shown = figures if joint is None else joint.figures(figures)
-    feed = Feed(shown, state.channels, state.hub, node)
-    run_until_closed(stack, feed.run())
     upkeep = LetterUpkeep(
         letters, store.letter_quota, storage.has_excess, age_s=settings.dead_letter_age / 1000
     )
     run_until_closed(stack, upkeep.run())
-    run_anywhere = None if joint is None else joint.run_anywhere
-    server.extend(_operators(server, tokens, Commands(bayeux.life, clock), audit, run_anywhere))
     running = RunningServer(
         bayeux.life,
         clock,
@@ -146,6 +136,7 @@ def make_administration(
         keeps_journal=settings.journal,
     )
     tallying = Tallying(state)
+    away_s = dict if forwarding is None else forwarding.away_s
     results = PipelineResults(reader, store.keys)
     frames = JournalFrames(reader, store.keys, placement.node(settings.node))
     alert_watch = AlertWatch(
@@ -165,13 +156,19 @@ def make_administration(
         partial(until_speaking, endpoint.right),
     )
     own = Once(operated.handlers)
+    joint = _joint(placement, endpoint, own, new_id, homes, forwarding, ends)
+    shown = figures if joint is None else joint.figures(figures)
+    feed = Feed(shown, state.channels, state.hub, node)
+    run_until_closed(stack, feed.run())
+    run_anywhere = None if joint is None else joint.run_anywhere
+    server.extend(_operators(server, tokens, Commands(bayeux.life, clock), audit, run_anywhere))
     by_login = None if logins is None else logins.operator
     opened = OpenRequests(tokens)
-    handlers = own if joint is None else joint.among(own)
+    handlers = own if joint is None else joint.handlers
     admin = make_admin(handlers, tokens, clock, _feed_of(endpoint), by_login, opened)
     tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
     run_until_closed(stack, tokens_watch.run())
-    return Administration(admin, own, replays, alerts, joint)
+    return Administration(admin, replays, alerts, joint)
 
 
 def _shard_views(
@@ -209,15 +206,21 @@ def _make_moving(
 
 def _joint(
     placement: Placement,
-    homes: "Shards | None",
+    endpoint: Endpoint,
+    own: Handlers,
     new_id: Callable[[], str],
-    restarts: Callable[[int], int],
+    homes: "Shards | None",
+    forwarding: "Forwarding | None",
+    ends: Callable[[], Mapping[int, Ends]],
 ) -> "JointAdministration | None":
-    if homes is None:
+    if homes is None or forwarding is None:
         return None
     from holdfast.compose.joint_administration import JointAdministration
 
-    return JointAdministration(placement, homes, new_id, restarts)
+    return JointAdministration(
+        *(placement.number, forwarding, own, endpoint.right, homes, new_id),
+        lambda shard: ends().get(shard, Ends()).times,
+    )
 
 
 def _operators(

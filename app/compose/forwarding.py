@@ -17,6 +17,7 @@ from holdfast.compose.succession import Succession
 from holdfast.distribution import release
 from holdfast.supervisor.control import LINK
 from holdfast.web.answering.endpoint import Endpoint
+from holdfast.web.forwarding.asks import Asked, AsksOut
 from holdfast.web.forwarding.facts import FactsAsked, FactsOut
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.hello import Hello
@@ -70,6 +71,8 @@ class Forwarding:
         # What takes messages that others send over links, and what answers them about facts.
         self.inlet: Inlet | None = None
         self.facts: FactsAsked | None = None
+        # What answers questions that others ask over links.
+        self.asked = Asked()
 
     @property
     def buckets(self) -> list[int]:
@@ -86,6 +89,11 @@ class Forwarding:
     def facts_out(self) -> dict[int, FactsOut]:
         """By number of a shard, the way to ask it about facts over a link."""
         return {shard: far.facts for shard, far in self._far.items()}
+
+    @property
+    def asks(self) -> dict[int, AsksOut]:
+        """By number of a shard, the way to ask it over a link."""
+        return {shard: far.asks for shard, far in self._far.items()}
 
     @property
     def is_linked(self) -> bool:
@@ -145,7 +153,8 @@ class Forwarding:
 
         def home() -> Home:
             return Home(
-                endpoint.scheduler, endpoint.coalescer, core, per_frame, self.inlet, self.facts
+                *(endpoint.scheduler, endpoint.coalescer, core, per_frame),
+                *(self.asked, self.inlet, self.facts),
             )
 
         server = LinkServer(self._hello, home)

@@ -91,7 +91,7 @@ async def open_listeners(
     )
     page: MetricsPage = metrics
     if joint is not None:
-        page = await joint.open(metrics, parts.administration.own, endpoint.right, stack)
+        page = await joint.open(metrics, stack)
     application = make_application(
         *(endpoint, parts.websockets, page, parts.readiness, files),
         admin if addresses.has_admin_on_main else None,

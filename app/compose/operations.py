@@ -17,8 +17,7 @@ from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.tallying import Tallying
 
 if TYPE_CHECKING:
-    from holdfast.web.admin.route import Route
-    from holdfast.web.admin.routing import Handler
+    from holdfast.web.admin.handlers import Handler
     from holdfast.web.admin.shards import ShardViews
 
 # What is imported then, in steps that keep no client waiting. The last one needs all others.
@@ -61,8 +60,8 @@ class Operated:
     # Waits until this process may speak to clients.
     speaking: Callable[[], Awaitable[None]]
 
-    async def handlers(self) -> "Sequence[tuple[Route, Handler]]":
-        """Return each route with what answers it."""
+    async def handlers(self) -> "Sequence[Handler]":
+        """Return what answers each route."""
         for each in STEPS:
             import_module(f"holdfast.web.admin.{each}")
             await asyncio.sleep(0)

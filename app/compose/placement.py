@@ -61,10 +61,6 @@ class Placement:
         """Return the socket at which a shard takes what others forward."""
         return self.links / f"{shard}.sock"
 
-    def admin_of(self, shard: int) -> Path:
-        """Return the socket at which the administration of a shard answers other workers."""
-        return self.links / f"{shard}.admin.sock"
-
     def giving_of(self, shard: int) -> Path:
         """Return the socket at which a shard takes connections that others give."""
         return self.links / f"{shard}.given.sock"

@@ -13,7 +13,6 @@ from jwt import api_jwt
 from holdfast.compose import (
     forwarding,
     gates,
-    joint_administration,
     listeners,
     listening,
     running,
@@ -22,7 +21,6 @@ from holdfast.compose import (
 )
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
-from holdfast.compose.joint_administration import JointAdministration
 from holdfast.compose.listening import ADMIN, MAIN
 from holdfast.compose.placement import Placement
 from holdfast.compose.running_server import RunningServer
@@ -34,7 +32,6 @@ from holdfast.store.local.home import Home
 from holdfast.supervisor.control import LINK
 from holdfast.web import ticker
 from holdfast.web.giving import giver, taker, under_way
-from holdfast.web.joint.metrics_page import JointMetrics
 from holdfast.web.prometheus.metric_families import MetricFamilies
 from holdfast.web.prometheus.metrics import Metrics
 from tests.simulation.beside_supervisors import inherited_by, link_of, supervising
@@ -51,8 +48,8 @@ from tests.simulation.watching import watched
 from tests.simulation.world import World
 
 PORT, LINK_PORT = 8080, 8090
-# Where operators come, and where shards ask each other what operators want to know.
-ADMIN_PORT, PRIVATE_PORT = 8070, 8060
+# Where operators come.
+ADMIN_PORT = 8070
 _PORTS = {MAIN: PORT, ADMIN: ADMIN_PORT}
 # After how long at most a server ends that crashes again and again.
 _CRASH_S = 1.0
@@ -163,8 +160,6 @@ class Post:
         self._placement = placement
         places, number = self._world.network.places, placement.number
         places[str(placement.link_of(number))] = (self.name, LINK_PORT)
-        if self.settings.admin is not None:
-            places[str(placement.admin_of(number))] = (self.name, PRIVATE_PORT)
 
     def close(self) -> None:
         """Let nobody come here any more."""
@@ -276,7 +271,6 @@ def adapted() -> Iterator[None]:
         patch.object(under_way, "socket", Sockets),
         patch.object(under_way, "os", Descriptors),
         patch.object(listening, "inherited", _inherited),
-        _administered(),
         patch.object(listeners, "Metrics", _metrics),
         _timed(),
         patch.object(DataDirectory, "lock_name", property(name)),
@@ -300,16 +294,6 @@ def _timed() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _administered() -> Iterator[None]:
-    """Let workers ask each other at simulated sockets what operators want to know."""
-    with (
-        patch.object(JointAdministration, "open", _opened(JointAdministration.open)),
-        patch.object(joint_administration, "bound", _bound),
-    ):
-        yield
-
-
 def _store_of(shard: int, placement: Placement, settings: Settings) -> str:
     """Return where a shard has its store, given that of another shard."""
     if settings.redis is None:
@@ -327,30 +311,6 @@ def _metrics(*parts: Any) -> Metrics:
     assert isinstance(process, Process)
     process.metrics = lambda: MetricFamilies(*parts).of_server().decode()
     return found
-
-
-def _opened(real: Callable[..., Any]) -> Callable[..., Any]:
-    async def opened(joint: JointAdministration, metrics: Metrics, *parts: Any) -> JointMetrics:
-        """Open the socket at which other workers ask, if operators come."""
-        process = running_process()
-        assert isinstance(process, Process)
-        if str(joint._socket) not in process.world.network.places:
-            return JointMetrics(joint.shards, metrics.text)
-        found: JointMetrics = await real(joint, metrics, *parts)
-        return found
-
-    return opened
-
-
-def _bound(path: Path) -> ListeningSocket:
-    """Listen for other workers at a path, taken from an earlier process."""
-    process = running_process()
-    assert isinstance(process, Process)
-    network = process.world.network
-    place = network.places[str(path)]
-    if (before := network.held(*place)) is not None:
-        network.forget(before)
-    return ListeningSocket(network.listen(*place))
 
 
 def _inherited(name: str, succession: Succession) -> list[ListeningSocket]:

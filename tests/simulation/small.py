@@ -67,6 +67,7 @@ LIMITS: dict[tuple[str, str], Sequence[float]] = {
     ("bayeux.subscribe.catching_up", "_STEP"): (1, 5),
     ("bayeux.subscribe.history_letter", "_MOST_BYTES"): (300, 2_000),
     ("web.giving.under_way", "MOST_UNDER_WAY"): (1, 3),
+    ("web.forwarding.asks", "MOST_OF_PART"): (300, 3_000),
 }
 # Those that say how many are read or written at once, also to the store, which must not be a number
 # of our own.

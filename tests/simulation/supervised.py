@@ -32,7 +32,7 @@ from tests.simulation.shared_sockets import Bound, SharedSocket
 from tests.simulation.system import SimSystem, Threaded
 from tests.simulation.world import World
 
-LINK_PORT, PRIVATE_PORT = 8090, 8060
+LINK_PORT = 8090
 # After how long at most a server ends that crashes again and again.
 _CRASH_S = 1.0
 _WORDS = ["serve"]
@@ -156,8 +156,6 @@ class Unit:
             self.stores.place(place.data, number)
         places = self.world.network.places
         places[str(place.link_of(number))] = (self.host, LINK_PORT + number)
-        if self._settings(number).admin is not None:
-            places[str(place.admin_of(number))] = (self.host, PRIVATE_PORT + number)
         before = Worker(self.world, f"{self.host}/{number}", self.host, self._clocks)
         before.life = Life.ENDED
         return SupervisedPost(self, number, before)

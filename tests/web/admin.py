@@ -9,9 +9,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from holdfast.web.admin.application import make_admin
-from holdfast.web.admin.handlers import handlers
-from holdfast.web.admin.route import Route
-from holdfast.web.admin.routing import Handler, Handlers
+from holdfast.web.admin.handlers import Handler, handlers
+from holdfast.web.admin.routing import Handlers
 from holdfast.web.admin.tokens import Tokens
 from tests.web.fake_operations import FakeOperations
 
@@ -79,7 +78,7 @@ class Admin:
 def routes_to(operations: FakeOperations) -> Handlers:
     """What answers each route."""
 
-    async def made() -> list[tuple[Route, Handler]]:
+    async def made() -> list[Handler]:
         return handlers([operations])
 
     return made

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.web.admin.handlers import handlers
-from holdfast.web.admin.route import Route
-from holdfast.web.admin.routing import Handler, Once
+from holdfast.web.admin.handlers import Handler, handlers
+from holdfast.web.admin.routing import Once
 from tests.web.fake_operations import FakeOperations
 
 
@@ -18,7 +17,7 @@ class Making:
         self.failures = failures
         self.count = 0
 
-    async def __call__(self) -> Sequence[tuple[Route, Handler]]:
+    async def __call__(self) -> Sequence[Handler]:
         self.count += 1
         await asyncio.sleep(0)
         if self.count <= self.failures:

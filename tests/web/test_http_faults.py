@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from holdfast.web.joint.private_listener import PrivateListener
+from holdfast.web.front.http_faults import log_of_http
 
 
 async def until_nothing_happens() -> None:
@@ -28,15 +28,16 @@ async def test_a_request_that_ends_when_a_stop_waits_for_it_no_longer_is_no_faul
 
     application = web.Application()
     application.router.add_get("/", answer)
-    listener = PrivateListener(application)
+    runner = web.AppRunner(application, logger=log_of_http, shutdown_timeout=1.0)
+    await runner.setup()
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket"))
         listening.listen()
-        await listener.open(listening)
+        await web.SockSite(runner, listening).start()
         reader, writer = await asyncio.open_unix_connection(str(tmp_path / "socket"))
         writer.write(b"GET / HTTP/1.1\r\nHost: private\r\n\r\n")
         await begun.wait()
-        closing = asyncio.create_task(listener.close())
+        closing = asyncio.create_task(runner.cleanup())
         await until_nothing_happens()
         # In one turn of the event loop, in this order.
         may_end.set()

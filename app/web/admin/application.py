@@ -1,10 +1,8 @@
 """The administration over HTTP: access control, and the handling of requests."""
 
-import logging
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 
 from aiohttp import web
@@ -14,15 +12,13 @@ from holdfast.bayeux.wire.caller import Caller, credentials_in
 from holdfast.bayeux.wire.command_refused import (
     ILLEGAL,
     NOT_ALLOWED,
-    OUR_FAULT,
-    CommandRefused,
 )
 from holdfast.delivery.basics.notices import FOREIGN, WRONG_TOKEN, Notices
-from holdfast.store.links.connection import StoreUnavailable
 from holdfast.web.admin import faults
 from holdfast.web.admin.faults import RequestFailed, illegal
 from holdfast.web.admin.paths import FEED, LINES
-from holdfast.web.admin.routing import ANY_PATH, Handler, Handlers, Routing
+from holdfast.web.admin.request_keys import PERSON, Person
+from holdfast.web.admin.routing import ANY_PATH, Handlers, Routing
 from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import OPERATOR_NAME, Role, Tokens
 from holdfast.web.answering.endpoint import LONGEST_SHOWN, Endpoint
@@ -30,8 +26,6 @@ from holdfast.web.answering.long_polling import long_poll
 from holdfast.web.front.fast_lane import FastLane
 from holdfast.web.http.origins import Origins, OriginTrust
 from holdfast.web.http.peers import Peers
-
-log = logging.getLogger(__name__)
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -46,16 +40,6 @@ _HEADERS = {
 _SIGN_IN = {"WWW-Authenticate": 'Bearer realm="holdfast"'}
 # A client with a token works in bursts.
 _SIGNED_IN = Rate(burst=200, per_s=50)
-
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    """The operator or reader behind a request."""
-
-    role: Role
-    who: str
-    # The token in the request; empty if another login identifies the caller.
-    token: str = field(default="", repr=False)
 
 
 class OpenRequests:
@@ -92,8 +76,6 @@ class OpenRequests:
 # there is no login.
 ByLogin = Callable[[Caller, float], Awaitable[tuple[str, str] | None]]
 
-PERSON = web.RequestKey("person", Person)
-
 
 def make_admin(
     handlers: Handlers,
@@ -127,23 +109,17 @@ async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(_HEADERS)
 
 
-async def answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _answered(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
     """Answer a request. Failures are answered with JSON."""
     try:
         return await handler(request)
-    except RequestFailed as failed:
-        return faults.failure(failed.status, failed.code, failed.message, failed.headers)
-    except CommandRefused as refused:
-        status = faults.status_of(refused.code)
-        return faults.failure(status, refused.code, refused.message)
-    except StoreUnavailable as error:
-        status = faults.status_of(faults.STORE_UNAVAILABLE)
-        return faults.failure(status, faults.STORE_UNAVAILABLE, str(error))
     except web.HTTPException as error:
         return _of_http(error)
-    except Exception:
-        log.exception("an administrative request failed")
-        return faults.failure(500, OUR_FAULT, "the server failed; see its log")
+    except Exception as error:
+        failed = faults.fault_of(error)
+        return faults.failure(failed.status, failed.code, failed.message, failed.headers)
 
 
 class _AccessControl:
@@ -169,13 +145,15 @@ class _AccessControl:
         self._strangers = strangers
 
     @web.middleware
-    async def serve(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def serve(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
         async def admit(request: web.Request) -> web.StreamResponse:
             person = request[PERSON] = await self._let_in(request)
             with self._opened.keep(request, person.token):
                 return await handler(request)
 
-        return await answered(request, admit)
+        return await _answered(request, admit)
 
     async def _let_in(self, request: web.Request) -> Person:
         caller = self._peers.caller(request.headers, request.transport)

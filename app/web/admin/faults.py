@@ -1,5 +1,6 @@
 """Failures of requests: JSON with one of xmlBlaster's codes and a message."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,7 +9,10 @@ import orjson
 from aiohttp import web
 from pydantic import Field
 
-from holdfast.bayeux.wire.command_refused import ILLEGAL, CommandRefused
+from holdfast.bayeux.wire.command_refused import ILLEGAL, OUR_FAULT, CommandRefused
+from holdfast.store.links.connection import StoreUnavailable
+
+log = logging.getLogger(__name__)
 
 # The named object does not exist.
 UNKNOWN_SESSION = "user.notConnected"
@@ -83,6 +87,18 @@ def status_of(code: str) -> int:
         if status is not None:
             return status
     return 500
+
+
+def fault_of(error: Exception) -> RequestFailed:
+    """Return what a sender is told of a request that has failed with this error."""
+    if isinstance(error, RequestFailed):
+        return error
+    if isinstance(error, CommandRefused):
+        return RequestFailed(error.code, error.message)
+    if isinstance(error, StoreUnavailable):
+        return RequestFailed(STORE_UNAVAILABLE, str(error))
+    log.error("an administrative request failed", exc_info=error)
+    return RequestFailed(OUR_FAULT, "the server failed; see its log", status=500)
 
 
 def failure(

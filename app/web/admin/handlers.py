@@ -1,6 +1,7 @@
 """What answers the routes: reads what a request says, and writes what a resource returns."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import orjson
@@ -10,12 +11,11 @@ from pydantic import BaseModel, ValidationError
 from holdfast.bayeux.wire.command_refused import NOT_ALLOWED
 from holdfast.store.format.operator_input import first_fault
 from holdfast.web.admin import faults, ndjson
-from holdfast.web.admin.application import PERSON, Person
 from holdfast.web.admin.faults import TOO_LARGE, RequestFailed, illegal
 from holdfast.web.admin.paths import LINES
+from holdfast.web.admin.request_keys import PERSON, PLACES
 from holdfast.web.admin.resources import ROUTES, Description
 from holdfast.web.admin.route import Lines, Route
-from holdfast.web.admin.routing import PLACES, Handler
 from holdfast.web.admin.views import Items
 from holdfast.web.http.encodings import encoding_of, is_transfer_known
 
@@ -28,12 +28,66 @@ async def _at_once() -> None:
     """Without a server, an answer waits for nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a request asks for. Its sender has been let in."""
+
+    route: Route
+    # The parameters in the path and in the query.
+    given: Mapping[str, str]
+    who: str
+    body: bytes | AsyncIterator[bytes] | None = None
+
+    @property
+    def lines(self) -> AsyncIterator[bytes]:
+        """The lines of the body of a route that has them."""
+        assert isinstance(self.body, AsyncIterator)
+        return self.body
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments for the resource's method. Raises `RequestFailed`."""
+        body, model = self.body, self.route.body
+        params = _checked(lambda: self.route.params.model_validate_strings({**self.given}))
+        read: BaseModel | AsyncIterator[bytes] | None
+        if isinstance(body, bytes) and model is not None and issubclass(model, BaseModel):
+            read = _checked(lambda: model.model_validate_json(body, strict=True))
+        else:
+            read = None if isinstance(body, bytes) else body
+        return self.route.arguments(params, read, self.who)
+
+
+# Returns what is shown, None if that is nothing, or lines. Raises `RequestFailed`.
+Answering = Callable[[Ask], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """Answers a route.
+
+    Args:
+        speaking: Waits until an answer may leave.
+    """
+
+    route: Route
+    answering: Answering
+    speaking: Callable[[], Awaitable[None]] = _at_once
+
+    async def respond(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request over HTTP."""
+        answer = await self.answering(await _ask_of(request, self.route))
+        if isinstance(answer, AsyncIterator):
+            return await ndjson.send_lines(request, answer, self.speaking)
+        if answer is None:
+            return web.Response(status=204)
+        return web.Response(body=orjson.dumps(answer), content_type="application/json")
+
+
 def handlers(
     resources: Iterable[object], speaking: Callable[[], Awaitable[None]] = _at_once
-) -> list[tuple[Route, Handler]]:
-    """Return each route with what answers it: together, the resources have a method for each."""
-    answering = (*resources, Description())
-    return [(each, _handler(each, _method(each, answering), speaking)) for each in ROUTES]
+) -> list[Handler]:
+    """Return what answers each route: together, the resources have a method for each."""
+    all_of = (*resources, Description())
+    return [Handler(each, _answering(_method(each, all_of)), speaking) for each in ROUTES]
 
 
 def _method(route: Route, resources: Iterable[object]) -> Callable[..., Any]:
@@ -42,57 +96,42 @@ def _method(route: Route, resources: Iterable[object]) -> Callable[..., Any]:
     return method
 
 
-def _handler(
-    route: Route, method: Callable[..., Any], speaking: Callable[[], Awaitable[None]]
-) -> Handler:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        person = check_role(request, route)
-        params, body = _params(request, route), await _body(request, route)
-        found = method(**route.arguments(params, body, person.who))
+def _answering(method: Callable[..., Any]) -> Answering:
+    async def answer(ask: Ask) -> object:
+        found = method(**ask.arguments())
         if isinstance(found, AsyncIterator):
-            return await ndjson.send_lines(request, found, speaking)
+            return found
         answer = await found
-        if answer is None:
-            return web.Response(status=204)
-        shown = Items(answer) if isinstance(answer, list) else answer
-        return web.Response(body=orjson.dumps(shown), content_type="application/json")
+        return Items(answer) if isinstance(answer, list) else answer
 
     return answer
 
 
-def check_role(request: web.Request, route: Route) -> Person:
-    """Return who sent the request. Raises `RequestFailed` if the role is not enough."""
+async def _ask_of(request: web.Request, route: Route) -> Ask:
+    """Return what a request asks for. Raises `RequestFailed`."""
     person = request[PERSON]
     if person.role < route.role:
         raise RequestFailed(NOT_ALLOWED, "this requires the role of an operator")
-    return person
-
-
-def _params(request: web.Request, route: Route) -> BaseModel:
     given = request[PLACES].copy()
     for name, value in request.query.items():
         if name in given:
             raise illegal(f"{name[:64]}: is given twice")
         given[name] = value
-    return _checked(lambda: route.params.model_validate_strings(given))
+    # What is wrong with these is said before a body is read.
+    _checked(lambda: route.params.model_validate_strings(given))
+    return Ask(route, given, person.who, await _body(request, route))
 
 
-async def _body(request: web.Request, route: Route) -> BaseModel | AsyncIterator[bytes] | None:
+async def _body(request: web.Request, route: Route) -> bytes | AsyncIterator[bytes] | None:
     if route.body is None:
         if request.body_exists:
             raise illegal("this request has no body")
         return None
     if issubclass(route.body, Lines):
-        return lines_of(request)
+        _check_form(request, LINES)
+        return ndjson.read_lines(request)
     _check_form(request, "application/json")
-    model, text = route.body, await read_body(request)
-    return _checked(lambda: model.model_validate_json(text, strict=True))
-
-
-def lines_of(request: web.Request) -> AsyncIterator[bytes]:
-    """Return the lines of a body; raises `RequestFailed`."""
-    _check_form(request, LINES)
-    return ndjson.read_lines(request)
+    return await _read_body(request)
 
 
 def _check_form(request: web.Request, media: str) -> None:
@@ -107,7 +146,7 @@ def _check_form(request: web.Request, media: str) -> None:
         )
 
 
-async def read_body(request: web.Request) -> bytes:
+async def _read_body(request: web.Request) -> bytes:
     """Return a body of limited size; raises `RequestFailed`."""
     body = bytearray()
     async with ndjson.arriving():

@@ -18,10 +18,15 @@ _TIMEOUT_S = 30.0
 _PORTION = 64 * 1024
 
 
-async def read_lines(request: web.Request) -> AsyncIterator[bytes]:
+def read_lines(request: web.Request) -> AsyncIterator[bytes]:
     """Yield the lines of a body that are not empty; raises `RequestFailed`."""
+    return lines_in(_parts_of(request))
+
+
+async def lines_in(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the lines that are not empty; raises `RequestFailed`."""
     rest = bytearray()
-    while part := await _part(request):
+    async for part in parts:
         *lines, last = part.split(b"\n")
         for line in lines:
             rest += line
@@ -35,9 +40,13 @@ async def read_lines(request: web.Request) -> AsyncIterator[bytes]:
         yield whole
 
 
-async def _part(request: web.Request) -> bytes:
-    async with arriving():
-        return await request.content.readany()
+async def _parts_of(request: web.Request) -> AsyncIterator[bytes]:
+    while True:
+        async with arriving():
+            part = await request.content.readany()
+        if not part:
+            return
+        yield part
 
 
 @asynccontextmanager

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from holdfast.web.admin.paths import API
+from holdfast.web.admin.request_keys import PLACES
 
 if TYPE_CHECKING:
-    from holdfast.web.admin.route import Route
+    from holdfast.web.admin.handlers import Handler
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-# Returns each route with what answers it.
-Handlers = Callable[[], Awaitable["Sequence[tuple[Route, Handler]]"]]
+# Returns what answers each route.
+Handlers = Callable[[], Awaitable["Sequence[Handler]"]]
 
 # Where an application has its routes; `.` would exclude paths with a line break.
 ANY_PATH = r"/{path:[\s\S]*}"
-# The parts of the path that the route has names for.
-PLACES = web.RequestKey("places", dict[str, str])
 
 
 class Once:
@@ -26,10 +24,10 @@ class Once:
 
     def __init__(self, make: Handlers) -> None:
         self._make = make
-        self._made: Sequence[tuple[Route, Handler]] | None = None
+        self._made: Sequence[Handler] | None = None
         self._making = asyncio.Lock()
 
-    async def __call__(self) -> "Sequence[tuple[Route, Handler]]":
+    async def __call__(self) -> "Sequence[Handler]":
         async with self._making:
             if self._made is None:
                 self._made = await self._make()
@@ -52,8 +50,8 @@ class Routing:
 
     async def _made(self, place: str) -> web.UrlDispatcher:
         router = web.UrlDispatcher()
-        for route, handler in await self._handlers():
-            router.add_route(route.method, place + API + route.path, handler)
+        for each in await self._handlers():
+            router.add_route(each.route.method, place + API + each.route.path, each.respond)
         return router
 
 

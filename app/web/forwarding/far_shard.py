@@ -11,6 +11,7 @@ from typing import Final, cast
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.delivery.basics.ignoring import ignore
+from holdfast.web.forwarding.asks import AsksOut
 from holdfast.web.forwarding.facts import FactsOut
 from holdfast.web.forwarding.frames import (
     TRANSPORTS,
@@ -84,9 +85,11 @@ class FarShard:
         # The way of messages to that shard.
         self.passage = PassageOut()
         self.facts = FactsOut(shard)
+        self.asks = AsksOut()
         self._handlers: Handlers = {
             **self.passage.handlers,
             **self.facts.handlers,
+            **self.asks.handlers,
             Kind.ANSWER: self._answer,
             Kind.REFUSED: self._refuse,
             Kind.DONE: self._finish,
@@ -128,6 +131,7 @@ class FarShard:
         link.collect(self._take_outcomes)
         self.passage.begin(link)
         self.facts.begin(link)
+        self.asks.begin(link)
         self._told = ToldSpeakers()
         for browser, age_s in self.newcomers().items():
             self.tell_newcomer(browser, age_s)
@@ -146,6 +150,7 @@ class FarShard:
         self._link, self._lost_at = None, self._clock()
         self.passage.lost()
         self.facts.lost()
+        self.asks.lost()
         exchanges, self._exchanges = self._exchanges, {}
         self._numbers.clear()
         self._outcomes.clear()

@@ -40,6 +40,10 @@ class Kind(IntEnum):
     GRAFTED = 17  # the number of the last graft that this shard knows
     ASK_FACTS = 18  # a place in the log of this shard: say when all facts before it are known
     ALIVE = 19  # a number: this process lives, although its lease may not be raised
+    ASKED = 37  # a question of the administration, and its head
+    ASKED_PART = 38  # the next part of the body of a question; empty at its end
+    TOLD_WANTED = 39  # a question whose answer may go on
+    FORGOTTEN = 40  # a question that needs no answer any more
     # From the home
     ANSWER = 20  # an exchange, and its replies
     REFUSED = 21  # an exchange that is refused as a whole
@@ -58,6 +62,8 @@ class Kind(IntEnum):
     GRAFT = 34  # the number of a graft, and the channel that is pruned no more; all if it is empty
     FACTS_KNOWN = 35  # a place: all facts before it are known
     LIFE_HEARD = 36  # the number of `ALIVE`
+    PART_WANTED = 41  # a question, whose body may go on
+    TOLD = 42  # a question, and the next part of its answer, or how that ends
 
 
 _KINDS: Final = {int(kind): kind for kind in Kind}

@@ -10,6 +10,7 @@ from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.wire.receipts import Receipt, Taken
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.messages.message import Event
+from holdfast.web.forwarding.asks import Asked, AsksIn
 from holdfast.web.forwarding.facts import FactsAsked, FactsIn
 from holdfast.web.forwarding.far_socket import FarSocket
 from holdfast.web.forwarding.frames import (
@@ -73,6 +74,7 @@ class Home:
 
     Args:
         inlet: What takes messages of the door's shard.
+        asked: What answers that shard's questions.
         facts: What answers that shard about facts.
     """
 
@@ -82,6 +84,7 @@ class Home:
         coalescer: WriteCoalescer,
         core: HomeCore,
         messages_per_frame: int,
+        asked: Asked,
         inlet: Inlet | None = None,
         facts: FactsAsked | None = None,
     ) -> None:
@@ -92,7 +95,9 @@ class Home:
         # The way of messages from that shard.
         self.passage = None if inlet is None else PassageIn(inlet)
         self.facts = None if facts is None else FactsIn(facts)
+        self._asks = AsksIn(asked)
         handlers: Handlers = {
+            **self._asks.handlers,
             **({} if self.passage is None else self.passage.handlers),
             **({} if self.facts is None else self.facts.handlers),
             Kind.SPEAKER: self._speakers.learn,
@@ -134,6 +139,7 @@ class Home:
 
     def begin(self, shard: int) -> None:
         """Serve the door of this shard."""
+        self._asks.begin(self.link)
         if self.passage is not None:
             self.passage.begin(self.link, shard)
         if self.facts is not None:
@@ -287,6 +293,7 @@ class Home:
 
     def _lost(self) -> None:
         """The door has gone, with all its connections: what it did not confirm waits again."""
+        self._asks.lost()
         if self.passage is not None:
             self.passage.lost()
         if self.facts is not None:

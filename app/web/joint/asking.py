@@ -1,26 +1,32 @@
-"""Asks the administrations of all shards, each at a private socket of its worker."""
+"""Asks the administrations of all shards, over the links that lead to others."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import json
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import Any, Final
 
-import aiohttp
 import orjson
-from aiohttp import web
-from yarl import URL
+from pydantic import BaseModel
 
-from holdfast.web.admin.application import Person
-from holdfast.web.admin.faults import WRONG_USE, RequestFailed
-from holdfast.web.admin.handlers import read_body
-from holdfast.web.http.encodings import is_transfer_known
+from holdfast.cluster.shards import Shards as Homes
+from holdfast.web.admin.faults import Failure, Fault, fault_of
+from holdfast.web.admin.given_ids import GIVEN
+from holdfast.web.admin.handlers import Ask, Handler
+from holdfast.web.admin.ndjson import lines_in
+from holdfast.web.admin.resources import ROUTES
+from holdfast.web.admin.route import Lines, Route
+from holdfast.web.admin.routing import Handlers
+from holdfast.web.forwarding.asks import MOST_OF_PART, AsksOut, Unreachable
 
 Json = dict[str, Any]
+Parts = AsyncGenerator[bytes]
 
-WHO = "X-Holdfast-Who"
-GIVEN_ID = "X-Holdfast-Id"
+ROUTE: Final = {each.handler: each for each in ROUTES}
+METRICS: Final = Route("GET", "/metrics", "metrics", "", BaseModel, None, None, False, {})
+
 # How long a reading waits for other shards, and for this one: with millions of entries, its own
 # answer may take longer.
 READ_S = 1.0
@@ -28,53 +34,15 @@ _OWN_S = 10.0
 # How long changes wait; a change waits for its store up to 5 s. Sweeps change many things.
 CHANGE_S = 10.0
 SWEEP_S = 60.0
-# What shards need of the headers, to judge the body as they would judge a client's.
-_HEADERS = ("Content-Type", "Content-Encoding")
+# The digits of the status of an answer, with which it begins.
+_STATUS: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """A request whose sender has been let in."""
-
-    method: str
-    # Both as in the request.
-    path: str
-    query: tuple[tuple[str, str], ...] = ()
-    who: str
-    headers: Mapping[str, str]
-    body: bytes | None = None
-
-    @property
-    def limit_s(self) -> float:
-        return READ_S if self.method == "GET" else CHANGE_S
-
-    def given(self, name: str) -> str | None:
-        return dict(self.query).get(name)
-
-    def asking(self, **query: object) -> "Ask":
-        """Return the request with other values in the query."""
-        kept = [each for each in self.query if each[0] not in query]
-        new = [(name, str(value)) for name, value in query.items() if value is not None]
-        return replace(self, query=(*kept, *new))
-
-    def reading(self, path: str) -> "Ask":
-        """Return a request that reads something by the same person."""
-        return replace(self, method="GET", path=path, headers={}, body=None)
-
-
-async def ask_of(request: web.Request, person: Person, *, with_body: bool = True) -> Ask:
-    """Return what to ask other shards. Raises `RequestFailed`."""
-    if not is_transfer_known(request.headers):
-        text = "the only supported transfer coding is chunked"
-        raise RequestFailed(WRONG_USE, text, status=501)
-    return Ask(
-        method=request.method,
-        path=request.rel_url.raw_path,
-        query=tuple(request.query.items()),
-        who=person.who,
-        headers={name: request.headers[name] for name in _HEADERS if name in request.headers},
-        body=await read_body(request) if with_body and request.body_exists else None,
-    )
+def asking(ask: Ask, **given: object) -> Ask:
+    """Return the request with other parameters; None removes one."""
+    kept = {name: value for name, value in ask.given.items() if name not in given}
+    new = {name: str(value) for name, value in given.items() if value is not None}
+    return replace(ask, given={**kept, **new})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +51,7 @@ class Answer:
 
     shard: int
     status: int
-    body: bytes
-
-    @property
-    def json(self) -> Json:
-        found: Json = orjson.loads(self.body or b"{}")
-        return found
+    json: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,79 +64,164 @@ class NoAnswer:
     is_silent: bool = False
 
 
+class Here:
+    """Answers for this shard, to itself and to others.
+
+    Args:
+        handlers: What answers each route.
+        speaking: Waits while another process may have opened the store of this shard.
+    """
+
+    def __init__(self, handlers: Handlers, speaking: Callable[[], Awaitable[None]]) -> None:
+        self._handlers, self._speaking = handlers, speaking
+        # What answers besides, once there is something.
+        self.besides: Sequence[Handler] = ()
+
+    async def _handler(self, name: str) -> Handler:
+        all_of = (*self.besides, *await self._handlers())
+        return next(each for each in all_of if each.route.handler == name)
+
+    async def answer_other(self, head: bytes, body: Parts) -> Parts:
+        """Answer another shard, which has let in the sender of the request."""
+        name, given, who, id = json.loads(head)
+        route = (await self._handler(name)).route
+        content: bytes | AsyncIterator[bytes] | None = None
+        if route.body is not None and issubclass(route.body, Lines):
+            content = lines_in(body)
+        elif route.body is not None:
+            content = b"".join([part async for part in body])
+        async with aclosing(self.answer(Ask(route, given, who, content), id)) as parts:
+            async for part in parts:
+                yield part
+
+    async def answer(self, ask: Ask, id: str) -> Parts:
+        """Yield the status of an answer and what it has, in parts."""
+        GIVEN.set(id)
+        lines: AsyncIterator[bytes] | None = None
+        try:
+            found = await (await self._handler(ask.route.handler)).answering(ask)
+            if isinstance(found, AsyncIterator):
+                lines = _portions(found)
+                found = await anext(lines, b"")
+            status = 200
+        except Exception as error:
+            failed = fault_of(error)
+            found, status = Failure(Fault(failed.code, failed.message)), failed.status
+        await self._speaking()
+        yield b"%d" % status + _written(found)
+        if lines is not None:
+            async for portion in lines:
+                await self._speaking()
+                yield portion
+
+
+def _written(found: object) -> bytes:
+    if found is None or isinstance(found, bytes):
+        return found or b""
+    return orjson.dumps(found)
+
+
 class Shards:
     """The administrations of all shards, this one among them.
 
     Args:
         number: This shard.
-        sockets: Where each shard answers other workers.
+        links: Ask the other ones.
+        here: Answers for this one.
         new_id: Returns an id that no shard gives to anything else.
+        homes: Says which shard has what.
     """
 
-    def __init__(self, number: int, sockets: Sequence[Path], new_id: Callable[[], str]) -> None:
-        self.number = number
-        self.new_id = new_id
-        self._sockets = sockets
-        self._http: dict[int, aiohttp.ClientSession] = {}
-        self._is_closed = False
+    def __init__(
+        self,
+        number: int,
+        links: Mapping[int, AsksOut],
+        here: Here,
+        new_id: Callable[[], str],
+        homes: Homes,
+    ) -> None:
+        self.number, self.new_id, self.homes = number, new_id, homes
+        self._links, self._here = links, here
 
     @property
     def numbers(self) -> range:
-        return range(len(self._sockets))
+        return range(1 + len(self._links))
 
-    async def ask_all(self, ask: Ask, limit_s: float | None = None) -> list[Answer | NoAnswer]:
+    async def ask_all(
+        self, ask: Ask, limit_s: float | None = None, id: str = ""
+    ) -> list[Answer | NoAnswer]:
         """Ask all shards at the same time."""
-        asked = [self.ask(shard, ask, limit_s) for shard in self.numbers]
+        asked = [self.ask(shard, ask, limit_s, id) for shard in self.numbers]
         return [*await asyncio.gather(*asked)]
 
-    async def ask(self, shard: int, ask: Ask, limit_s: float | None = None) -> Answer | NoAnswer:
-        """Ask one shard."""
-        limit_s = ask.limit_s if limit_s is None else limit_s
+    async def ask(
+        self, shard: int, ask: Ask, limit_s: float | None = None, id: str = ""
+    ) -> Answer | NoAnswer:
+        """Ask one shard.
+
+        Args:
+            limit_s: How long to wait: forever, if it is infinite.
+            id: What the shard calls that which it begins.
+        """
+        found = await self.read(shard, ask, limit_s, id)
+        if isinstance(found, NoAnswer):
+            return found
+        status, body = found
+        return Answer(shard, status, orjson.loads(body or b"{}"))
+
+    async def read(
+        self, shard: int, ask: Ask, limit_s: float | None = None, id: str = ""
+    ) -> tuple[int, bytes] | NoAnswer:
+        """Return what one shard has answered, as it is."""
+        if limit_s is None:
+            limit_s = READ_S if ask.route.method == "GET" else CHANGE_S
         if shard == self.number:
             limit_s = max(limit_s, _OWN_S)
         try:
-            async with asyncio.timeout(limit_s), self.open(shard, ask) as response:
-                return Answer(shard, response.status, await response.read())
+            async with asyncio.timeout(None if limit_s == math.inf else limit_s):
+                status, parts = await self.open(shard, ask, id)
+                async with aclosing(parts):
+                    return status, b"".join([part async for part in parts])
         except TimeoutError:
             return NoAnswer(shard, f"it did not answer within {limit_s:g} s", is_silent=True)
-        except (aiohttp.ClientError, OSError):
+        except Unreachable:
             return NoAnswer(shard, "it cannot be reached")
 
-    async def send(self, shard: int, ask: Ask, body: AsyncIterator[bytes]) -> Answer | NoAnswer:
-        """Ask one shard, with a body that grows; there is no limit of time."""
-        try:
-            async with self.open(shard, ask, body) as response:
-                return Answer(shard, response.status, await response.read())
-        except (aiohttp.ClientError, OSError):
-            return NoAnswer(shard, "it cannot be reached")
+    async def open(self, shard: int, ask: Ask, id: str = "") -> tuple[int, Parts]:
+        """Return the status of an answer, and its parts, to be closed. Raises `Unreachable`."""
+        if shard == self.number:
+            parts = self._here.answer(ask, id)
+        else:
+            head = json.dumps([ask.route.handler, {**ask.given}, ask.who, id]).encode()
+            parts = self._links[shard].ask(head, _body_of(ask))
+        first = await anext(parts)
+        return int(first[:_STATUS]), _begun(first[_STATUS:], parts)
 
-    def open(
-        self, shard: int, ask: Ask, body: AsyncIterator[bytes] | None = None
-    ) -> "aiohttp.client._RequestContextManager":
-        """Return the response of one shard, to be read step by step."""
-        url = URL.build(scheme="http", host=f"shard{shard}", path=ask.path, encoded=True)
-        headers = {WHO: quote(ask.who), **ask.headers}
-        return self._client(shard).request(
-            ask.method, url.with_query(ask.query), headers=headers, data=body or ask.body
-        )
 
-    def _client(self, shard: int) -> aiohttp.ClientSession:
-        if self._is_closed:
-            raise aiohttp.ClientConnectionError("this worker ends")
-        found = self._http.get(shard)
-        if found is None:
-            # Another process may listen there for the next request.
-            connector = aiohttp.UnixConnector(str(self._sockets[shard]), force_close=True)
-            found = self._http[shard] = aiohttp.ClientSession(
-                connector=connector,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None),
-                skip_auto_headers=("Content-Type", "User-Agent"),
-            )
-        return found
+async def _begun(first: bytes, parts: Parts) -> Parts:
+    async with aclosing(parts):
+        yield first
+        async for part in parts:
+            yield part
 
-    async def close(self) -> None:
-        """Close all connections. From now on no shard can be reached."""
-        self._is_closed = True
-        for client in self._http.values():
-            await client.close()
+
+async def _body_of(ask: Ask) -> Parts:
+    if isinstance(ask.body, bytes):
+        for at in range(0, len(ask.body), MOST_OF_PART):
+            yield ask.body[at : at + MOST_OF_PART]
+    elif ask.body is not None:
+        async for portion in _portions(ask.body):
+            for at in range(0, len(portion), MOST_OF_PART):
+                yield portion[at : at + MOST_OF_PART]
+
+
+async def _portions(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield lines together, as many as a part of an answer may have."""
+    portion = bytearray()
+    async for line in lines:
+        portion += line + b"\n"
+        if len(portion) >= MOST_OF_PART:
+            yield bytes(portion)
+            portion.clear()
+    if portion:
+        yield bytes(portion)

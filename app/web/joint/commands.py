@@ -7,15 +7,12 @@ from collections.abc import Callable, Mapping
 import orjson
 
 from holdfast.bayeux.wire.command_refused import CommandRefused
-from holdfast.web.admin.paths import API
-from holdfast.web.joint.asking import Ask, Json, Shards
+from holdfast.web.admin.handlers import Ask
+from holdfast.web.joint.asking import ROUTE, Json, Shards
 from holdfast.web.joint.rules import Holder
 from holdfast.web.joint.ways import RULES
 
 log = logging.getLogger(__name__)
-
-_PATH = f"/admin{API}/commands"
-_HEADERS = {"Content-Type": "application/json"}
 
 
 class JointCommands:
@@ -39,7 +36,7 @@ class JointCommands:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, ask: Ask, done: Callable[[Json | CommandRefused], None]) -> None:
-        rule = RULES["question" if ask.method == "GET" else "command"]
+        rule = RULES[ask.route.handler]
         try:
             if not isinstance(rule, Holder):
                 raise TypeError(rule)
@@ -58,8 +55,5 @@ class JointCommands:
 
 def _asked(given: Mapping[str, str], who: str, changes: bool) -> Ask:
     if changes:
-        body = orjson.dumps(given)
-        return Ask(method="POST", path=_PATH, who=who, headers=_HEADERS, body=body)
-    return Ask(
-        method="GET", path=_PATH, query=(("command", given["command"]),), who=who, headers={}
-    )
+        return Ask(ROUTE["command"], {}, who, orjson.dumps(given))
+    return Ask(ROUTE["question"], {"command": given["command"]}, who)

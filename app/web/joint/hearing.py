@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import orjson
-from aiohttp import web
-
 from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.joint.asking import Answer, Json, NoAnswer
 
@@ -68,10 +65,3 @@ def _is_good(each: Answer | NoAnswer) -> bool:
 
 def _is_missing(each: Answer | NoAnswer) -> bool:
     return isinstance(each, Answer) and each.status == _MISSING
-
-
-def in_json(answer: Json) -> web.Response:
-    """Return the response. An empty one has no content."""
-    if not answer:
-        return web.Response(status=204)
-    return web.Response(body=orjson.dumps(answer), content_type="application/json")

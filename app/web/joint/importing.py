@@ -2,8 +2,10 @@
 
 import asyncio
 from array import array
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import orjson
@@ -14,14 +16,13 @@ from holdfast.delivery.letters.dead import subject_of
 from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.delivery.shared_queues.work import PREFIX
 from holdfast.web.admin.faults import RequestFailed
-from holdfast.web.joint.asking import SWEEP_S, Answer, Ask, Json, NoAnswer, Shards
+from holdfast.web.admin.handlers import Ask
+from holdfast.web.joint.asking import SWEEP_S, Answer, Json, NoAnswer, Shards
 from holdfast.web.joint.hearing import AWAY, heard, refusal
 from holdfast.web.joint.rules import missing_for, with_unanswered
 
 # Lines that wait for a slow shard.
 _MOST_WAITING = 16
-# Shards give up a body of which nothing arrives, so one without letters gets an empty line.
-_QUIET_S = 5.0
 _REFUSALS = 20
 
 
@@ -50,48 +51,46 @@ def _shard_of(receiver: str, id: int, homes: Homes) -> int:
     return shard if shard < homes.map.count else 0
 
 
-async def import_letters(
-    shards: Shards, ask: Ask, lines: AsyncIterator[bytes], shard_of: Callable[[bytes], int]
-) -> Json:
-    """Let each shard import its letters, which are read once.
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Each shard imports its letters, which are read once."""
 
-    Raises:
-        RequestFailed: The lines do not arrive; or a shard is away, and nothing was imported.
-    """
-    if missing := await missing_for(shards, ask):
-        raise RequestFailed(AWAY, f"{refusal(missing).message}. Nothing was imported")
-    parts: dict[int, _Part] = {}
-    try:
-        number = 0
-        async for line in lines:
-            number += 1
-            await _part_of(shards, ask, shard_of(line), parts).add(number, line)
-        if not parts:
-            _part_of(shards, ask, shards.number, parts)
-        found = [await part.end() for part in parts.values()]
-    finally:
-        for part in parts.values():
-            part.cancel()
-    answers = heard(found)
-    imported = [_in_whole(answer, parts[n].numbers) for n, answer in answers.answers.items()]
-    return with_unanswered(answers, _sum(imported))
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        if missing := await missing_for(shards, ask):
+            raise RequestFailed(AWAY, f"{refusal(missing).message}. Nothing was imported")
+        parts: dict[int, _Part] = {}
 
+        def part_of(shard: int) -> _Part:
+            if shard not in parts:
+                parts[shard] = _Part(shards, ask, shard)
+            return parts[shard]
 
-def _part_of(shards: Shards, ask: Ask, shard: int, parts: "dict[int, _Part]") -> "_Part":
-    if shard not in parts:
-        parts[shard] = _Part(shards, ask, shard)
-    return parts[shard]
+        try:
+            number = 0
+            async for line in ask.lines:
+                number += 1
+                await part_of(shard_of_line(line, shards.homes)).add(number, line)
+            if not parts:
+                part_of(shards.number)
+            found = [await part.end() for part in parts.values()]
+        finally:
+            for part in parts.values():
+                part.cancel()
+        answers = heard(found)
+        imported = [_in_whole(answer, parts[n].numbers) for n, answer in answers.answers.items()]
+        return with_unanswered(answers, _sum(imported))
 
 
 class _Part:
     """What one shard imports: a request whose body grows."""
 
     def __init__(self, shards: Shards, ask: Ask, shard: int) -> None:
-        self._shards, self._ask, self._shard = shards, ask, shard
+        self._shard = shard
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue(_MOST_WAITING)
         # Of each line, its number in the whole. Only the first lines that are refused are shown.
         self.numbers = array("Q")
-        self._asked = asyncio.ensure_future(self._send())
+        its = replace(ask, body=self._lines_given())
+        self._asked = asyncio.ensure_future(shards.ask(shard, its, inf))
 
     async def add(self, number: int, line: bytes) -> None:
         """Give it a line; one that has answered early gets no more."""
@@ -117,19 +116,9 @@ class _Part:
     def cancel(self) -> None:
         self._asked.cancel()
 
-    async def _send(self) -> Answer | NoAnswer:
-        return await self._shards.send(self._shard, self._ask, self._body())
-
-    async def _body(self) -> AsyncIterator[bytes]:
-        while True:
-            try:
-                async with asyncio.timeout(_QUIET_S):
-                    line = await self._lines.get()
-            except TimeoutError:
-                line = b""
-            if line is None:
-                return
-            yield line + b"\n"
+    async def _lines_given(self) -> AsyncIterator[bytes]:
+        while (line := await self._lines.get()) is not None:
+            yield line
 
 
 def _in_whole(answer: Json, numbers: Sequence[int]) -> Json:

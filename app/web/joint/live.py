@@ -1,12 +1,12 @@
 """The live figures of all shards, for clients that listen to them at any."""
 
 from holdfast.web.admin.figures import LiveFigures
-from holdfast.web.admin.paths import API
-from holdfast.web.joint.asking import Ask, Json, Shards
+from holdfast.web.admin.handlers import Ask
+from holdfast.web.joint.asking import ROUTE, Json, Shards
 from holdfast.web.joint.readings import figures
 from holdfast.web.joint.rules import All
 
-_ASK = Ask(method="GET", path=f"/admin{API}/figures", who="reader", headers={})
+_ASK = Ask(ROUTE["figures"], {}, "reader")
 
 
 class JointFigures:

@@ -5,12 +5,13 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from holdfast.web.joint.asking import READ_S, Answer, Ask, Shards
+from holdfast.web.admin.handlers import Ask
+from holdfast.web.joint.asking import METRICS, NoAnswer, Shards
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-_ASK = Ask(method="GET", path="/metrics", who="reader", headers={})
+_ASK = Ask(METRICS, {}, "reader")
 _NAME = re.compile(rb"# (?:HELP|TYPE) (\S+) ")
 _SAMPLE = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{)?")
 
@@ -36,12 +37,12 @@ class JointMetrics:
     async def text(self) -> tuple[bytes, str]:
         """Return the page and its type."""
         others = [each for each in self._shards.numbers if each != self._shards.number]
-        asked = (self._shards.ask(each, _ASK, READ_S) for each in others)
+        asked = (self._shards.read(each, _ASK) for each in others)
         (own, kind), found = await asyncio.gather(self._own(), asyncio.gather(*asked))
         pages = {
-            each.shard: each.body
-            for each in found
-            if isinstance(each, Answer) and each.status == 200
+            shard: each[1]
+            for shard, each in zip(others, found, strict=True)
+            if not isinstance(each, NoAnswer) and each[0] == 200
         }
         pages[self._shards.number] = own
         answered = {shard: shard in pages for shard in self._shards.numbers}

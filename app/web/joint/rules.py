@@ -3,17 +3,26 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard
 
-import aiohttp
 import orjson
-from aiohttp import web
 
 from holdfast.web.admin.faults import TOO_SLOW, RequestFailed
-from holdfast.web.admin.paths import LINES
+from holdfast.web.admin.handlers import Ask
+from holdfast.web.admin.ndjson import lines_in
 from holdfast.web.admin.sorting import Sorting, not_its_cursor, sorting_of
-from holdfast.web.joint.asking import GIVEN_ID, SWEEP_S, Answer, Ask, Json, NoAnswer, Shards
+from holdfast.web.forwarding.asks import Unreachable
+from holdfast.web.joint.asking import (
+    ROUTE,
+    SWEEP_S,
+    Answer,
+    Json,
+    NoAnswer,
+    Shards,
+    asking,
+)
 from holdfast.web.joint.hearing import AWAY, Heard, heard, refusal
 from holdfast.web.joint.lists import Order, by_field, combined, joined
 
@@ -29,7 +38,7 @@ _PLACE = re.compile(r"[0-9]{1,9}")
 class Rule(Protocol):
     """Answers a request for all shards; raises `RequestFailed`."""
 
-    async def answer(self, shards: Shards, ask: Ask) -> Json:
+    async def answer(self, shards: Shards, ask: Ask) -> object:
         """Return the answer; an empty one has no content."""
         ...
 
@@ -37,16 +46,6 @@ class Rule(Protocol):
 @dataclass(frozen=True, slots=True)
 class Same:
     """All workers answer the same, so the one that was asked answers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """The lines of all shards, one shard after the other."""
-
-
-@dataclass(frozen=True, slots=True)
-class Divided:
-    """Each line of the body goes to the shard that has its letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ class Paged:
     names_shard: bool = False
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
-        sort = sorting_of(ask.given("sort") or "", self.order.name)
+        sort = sorting_of(ask.given.get("sort", ""), self.order.name)
         if self.names_shard and sort.field == _SHARD:
             return await self._by_shard(shards, ask, sort)
         found = heard(await shards.ask_all(ask))
@@ -100,16 +99,16 @@ class Paged:
     async def _by_shard(self, shards: Shards, ask: Ask, sorting: Sorting) -> Json:
         """List what one shard has, by name, behind all that the shards before it have."""
         order, own = by_field(sorting), replace(sorting, field=sorting.name)
-        begin = ask.asking(sort=own.written, cursor=None)
+        begin = asking(ask, sort=own.written, cursor=None)
         asks = dict.fromkeys(shards.numbers, begin)
-        if (cursor := ask.given("cursor")) is not None:
+        if (cursor := ask.given.get("cursor")) is not None:
             _, last, name = sorting.read(cursor)
             if last not in shards.numbers:
                 raise not_its_cursor()
             is_descending = sorting.is_descending
             # Of the others, those that come later.
             asks = {each: begin for each in asks if (each < last if is_descending else each > last)}
-            asks[last] = begin.asking(cursor=own.write(own.place(name, name)))
+            asks[last] = asking(begin, cursor=own.write(own.place(name, name)))
         found = heard(await asyncio.gather(*(shards.ask(*each) for each in asks.items())))
         for shard, body in found.answers.items():
             body["items"] = _of_shard(shard, body["items"])
@@ -123,11 +122,11 @@ class Paged:
 
         They have found nothing wrong with the request.
         """
-        begin = ask.asking(sort=None, cursor=None, limit=_MOST_OF_PART)
+        begin = asking(ask, sort=None, cursor=None, limit=_MOST_OF_PART)
         wholes = (whole_of(shards, each, begin) for each in shards.numbers)
         found = heard(await asyncio.gather(*wholes))
         items, order = combined(found.bodies, self.order), by_field(sorting)
-        if (cursor := ask.given("cursor")) is not None:
+        if (cursor := ask.given.get("cursor")) is not None:
             after = sorting.read(cursor)
             items = [each for each in items if sorting.is_after(order.place(each), after)]
         page = joined([{"items": items, "cursor": None}], limit_of(ask, self.usual), order)
@@ -141,8 +140,7 @@ class Begun:
     join: Callable[[list[Json]], Json]
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
-        headers = {**ask.headers, GIVEN_ID: shards.new_id()}
-        found = heard(await shards.ask_all(replace(ask, headers=headers), SWEEP_S))
+        found = heard(await shards.ask_all(ask, SWEEP_S, shards.new_id()))
         return with_unanswered(found, self.join(found.bodies))
 
 
@@ -160,7 +158,7 @@ class Holder:
     reading: Callable[[Ask], Ask] | None = None
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
-        if ask.method == "GET":
+        if ask.route.method == "GET":
             return self._of(await shards.ask_all(ask))
         if self.reading is None:
             return await self._change_in_turn(shards, ask)
@@ -198,10 +196,9 @@ class Sweep:
     sums: Callable[[list[Json]], Json]
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
-        given = _body(ask)
+        given = orjson.loads(ask.body or b"")  # type: ignore[arg-type]
         left = given.get("limit", self.usual)
-        if given.get("dry_run") is not False or not isinstance(left, int):
-            # The shards refuse what is wrong with it.
+        if given["dry_run"]:
             return await All(self.sums, SWEEP_S).answer(shards, ask)
         found: list[Answer | NoAnswer] = []
         for shard in shards.numbers:
@@ -224,9 +221,9 @@ class Ranked:
     usual: int
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
-        start = ask.given("cursor") or "0"
+        start = ask.given.get("cursor", "0")
         # A cursor that is none is refused by the shards.
-        begin = ask.asking(cursor=None if _PLACE.fullmatch(start) else start)
+        begin = asking(ask, cursor=None if _PLACE.fullmatch(start) else start)
         wholes = await asyncio.gather(*(whole_of(shards, each, begin) for each in shards.numbers))
         found = heard(wholes)
         same: dict[object, list[Json]] = {}
@@ -252,8 +249,8 @@ async def whole_of(shards: Shards, shard: int, ask: Ask) -> Answer | NoAnswer:
         page = answer.json
         items += page["items"]
         if page["cursor"] is None:
-            return replace(answer, body=orjson.dumps({**page, "items": items}))
-        ask = ask.asking(cursor=page["cursor"])
+            return replace(answer, json={**page, "items": items})
+        ask = asking(ask, cursor=page["cursor"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,57 +260,52 @@ class Parts:
     join: Callable[[list[Json]], Json]
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
-        given = ask.given("cursor")
+        given = ask.given.get("cursor")
         count = len(shards.numbers)
         cursors: list[str | None] = [None] * count if given is None else [*given.split(".")]
         if len(cursors) != count:
             # It is refused by the shards.
             cursors = [given] * count
         begun = {shard: each for shard, each in enumerate(cursors) if each != ""}
-        asked = (shards.ask(shard, ask.asking(cursor=each)) for shard, each in begun.items())
+        asked = (shards.ask(shard, asking(ask, cursor=each)) for shard, each in begun.items())
         found = heard(await asyncio.gather(*asked))
         ends = [(found.answers.get(shard) or {}).get("cursor") for shard in shards.numbers]
         cursor = ".".join(each or "" for each in ends) if any(ends) else None
         return with_unanswered(found, {**self.join(found.bodies), "cursor": cursor})
 
 
-async def export(shards: Shards, ask: Ask, request: web.Request) -> web.StreamResponse:
-    """Answer with the lines of all shards. If one fails, the answer is cut off."""
-    if missing := await missing_for(shards, ask):
-        raise RequestFailed(AWAY, f"{refusal(missing).message}. An export has all letters or none")
-    lines = _lines(shards, ask)
-    first = await anext(lines, b"")
-    response = web.StreamResponse(headers={"Content-Type": LINES})
-    try:
-        await response.prepare(request)
-        await response.write(first)
-        async for part in lines:
-            await response.write(part)
-    except (aiohttp.ClientError, RequestFailed, OSError):
-        if request.transport is not None:
-            request.transport.abort()
-    return response
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The lines of all shards, one shard after the other."""
+
+    async def answer(self, shards: Shards, ask: Ask) -> AsyncIterator[bytes]:
+        if missing := await missing_for(shards, ask):
+            text = f"{refusal(missing).message}. An export has all letters or none"
+            raise RequestFailed(AWAY, text)
+        return lines_in(_exported(shards, ask))
 
 
 async def missing_for(shards: Shards, ask: Ask) -> list[Answer | NoAnswer]:
     """Return which shards do not answer, before a request about letters begins."""
-    about = ask.reading(ask.path.partition("/dead-letters")[0] + "/about")
-    return [each for each in await shards.ask_all(replace(about, query=())) if _is_away(each)]
+    about = Ask(ROUTE["about"], {}, ask.who)
+    return [each for each in await shards.ask_all(about) if _is_away(each)]
 
 
 def _is_away(each: Answer | NoAnswer) -> bool:
     return isinstance(each, NoAnswer) or each.status >= 300
 
 
-async def _lines(shards: Shards, ask: Ask) -> AsyncIterator[bytes]:
+async def _exported(shards: Shards, ask: Ask) -> AsyncIterator[bytes]:
     for shard in shards.numbers:
         try:
-            async with shards.open(shard, ask) as response:
-                if response.status >= 300:
-                    raise refusal([Answer(shard, response.status, await response.read())])
-                async for part in response.content.iter_any():
+            status, parts = await shards.open(shard, ask)
+            async with aclosing(parts):
+                if status >= 300:
+                    body = b"".join([part async for part in parts])
+                    raise refusal([Answer(shard, status, orjson.loads(body))])
+                async for part in parts:
                     yield part
-        except (aiohttp.ClientError, OSError):
+        except Unreachable:
             raise refusal([NoAnswer(shard, "it cannot be reached")]) from None
 
 
@@ -326,7 +318,7 @@ def with_unanswered(found: Heard, answer: Json) -> Json:
 
 def order_of(ask: Ask, usual: Order) -> Order:
     """Return in which order a list is wanted; the shards have checked it."""
-    sort = ask.given("sort")
+    sort = ask.given.get("sort")
     return by_field(sorting_of(sort, usual.name)) if sort else usual
 
 
@@ -336,8 +328,7 @@ def _of_shard(shard: int, items: list[Json]) -> list[Json]:
 
 def limit_of(ask: Ask, usual: int) -> int:
     """Return how many items are wanted; the shards have checked it."""
-    given = ask.given("limit")
-    return usual if given is None else int(given)
+    return int(ask.given.get("limit", usual))
 
 
 def _has(each: Answer | NoAnswer) -> TypeGuard[Answer]:
@@ -358,11 +349,3 @@ def _alone(answer: Answer | NoAnswer) -> Json:
         raise refusal([answer])
     found = answer.json
     return {**found, "shard": answer.shard} if found else found
-
-
-def _body(ask: Ask) -> Json:
-    try:
-        found = orjson.loads(ask.body or b"")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

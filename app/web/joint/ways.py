@@ -1,22 +1,22 @@
 """What each route of the administration does with several shards: the table of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Any, Final
 
+from holdfast.web.admin.handlers import Ask
 from holdfast.web.joint import sums
-from holdfast.web.joint.asking import SWEEP_S, Answer, Ask, Json, NoAnswer, Shards
+from holdfast.web.joint.asking import ROUTE, SWEEP_S, Answer, Json, NoAnswer, Shards, asking
 from holdfast.web.joint.audited import audited
 from holdfast.web.joint.hearing import heard
+from holdfast.web.joint.importing import Imported
 from holdfast.web.joint.lists import AS_THEY_ARE, Order, by_name
 from holdfast.web.joint.readings import figures, now
 from holdfast.web.joint.readings import shards as rows_of
 from holdfast.web.joint.rules import (
     All,
     Begun,
-    Divided,
     Exported,
     Holder,
     One,
@@ -40,12 +40,7 @@ class _Now:
     """The reading of what is stuck: its lists are cut when they are joined."""
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
-        limit = ask.given("limit")
-        is_number = limit is None or (
-            limit.isascii() and limit.isdigit() and 1 <= int(limit) <= _MOST
-        )
-        # What is no limit is refused by the shards.
-        asked = await shards.ask_all(ask.asking(limit=_MOST) if is_number else ask)
+        asked = await shards.ask_all(asking(ask, limit=_MOST))
         found = heard(asked)
         return with_unanswered(found, now(found.answers, _missing(asked), limit_of(ask, 10)))
 
@@ -90,15 +85,13 @@ def _missing(found: Sequence[Answer | NoAnswer]) -> Mapping[int, str]:
 
 
 def _session(ask: Ask) -> Ask:
-    """Return what reads the session that this is about: it is `/sessions/SUBJECT/NUMBER`."""
-    path = ask.path
-    for part in ("/queue", "/hold"):
-        path = path.removesuffix(part)
-    return replace(ask.reading(path), query=())
+    """Return what reads the session that this is about."""
+    key = {name: ask.given[name] for name in ("subject", "number")}
+    return Ask(ROUTE["session"], key, ask.who)
 
 
 def _topic(ask: Ask) -> Ask:
-    return replace(ask.reading(ask.path), query=(("channel", ask.given("channel") or ""),))
+    return Ask(ROUTE["topic"], {"channel": ask.given["channel"]}, ask.who)
 
 
 def _kind(group: Json) -> object:
@@ -139,7 +132,7 @@ _BY_STREAM_ID: Final = Order(
 _OF_SESSION: Final = Holder(_session)
 
 # By the names of the methods that answer.
-RULES: Final[Mapping[str, Rule | Same | Exported | Divided]] = {
+RULES: Final[Mapping[str, Rule | Same]] = {
     # The server.
     "about": One(),
     "figures": All(figures),
@@ -198,7 +191,7 @@ RULES: Final[Mapping[str, Rule | Same | Exported | Divided]] = {
     "groups": Ranked(_kind, "count", sums.group, 50),
     "remark": All(_latest("at")),
     "export": Exported(),
-    "import_": Divided(),
+    "import_": Imported(),
     "purge": All(_sums("matched", "purged"), SWEEP_S),
     "replays": Paged(_by_id(combine=sums.replay)),
     "replay_start": Begun(sums.replay),

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from holdfast.web.forwarding.asks import Asked
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.home_core import HomeCore
 from holdfast.web.forwarding.newcomers import Newcomers
@@ -61,6 +62,8 @@ class Pair:
 
     def __init__(self, piece: int, **options: Any) -> None:
         self.piece = piece
+        # What the home answers to questions.
+        self.asked = Asked()
         self.home = Rig(**options)
         self.door = Rig(requests=self._door, **options)
 
@@ -78,12 +81,13 @@ class Pair:
         rig = self.home
         per_frame = rig.endpoint.options.ws_messages_per_frame
         core = HomeCore(rig.bayeux, rig._clock, rig.endpoint.gate)
-        self.at_home = Home(rig.scheduler, rig.coalescer, core, per_frame)
+        self.at_home = Home(rig.scheduler, rig.coalescer, core, per_frame, self.asked)
         near, far = self.far.link(), self.at_home.link
         self.wire, other = Wire(near, far, self.piece), Wire(far, near, self.piece)
         self.wire.other, other.other = other, self.wire
         near.connection_made(self.wire)
         far.connection_made(other)
+        self.at_home.begin(0)
         self.far.open(near)
 
     def connect(self) -> Client:

@@ -233,7 +233,7 @@ async def test_ended_sessions_are_at_most_as_many_as_the_request_allows(
 
 async def test_a_shard_that_does_not_answer_is_named(both: Workers, ada: Operator) -> None:
     keys = await named(both, 1)
-    both.servers[1].forwarding._placement.admin_of(1).unlink()  # type: ignore[union-attr]
+    await both.hide(1)
     _, page = await ada.ask("GET", "/sessions")
     assert page["unanswered"] == [{"shard": 1, "reason": "it cannot be reached"}]
     mine = [key for key in keys if both.home_of(key.partition("/")[0]) == 0]
@@ -259,7 +259,7 @@ async def test_each_worker_has_a_row(both: Workers, ada: Operator) -> None:
 async def test_a_worker_that_is_away_has_a_row_of_what_others_know(
     both: Workers, ada: Operator
 ) -> None:
-    both.servers[1].forwarding._placement.admin_of(1).unlink()  # type: ignore[union-attr]
+    await both.hide(1)
     _, found = await ada.ask("GET", "/shards")
     _, second = found["items"]
     assert (second["state"], second["sessions"], second["store"]) == ("away", None, None)
@@ -295,18 +295,16 @@ async def test_the_sum_of_all_rates_does_not_jump_while_a_worker_is_missing(
     publishers = [both.person(door) for door in (0, 1)]
     for each in publishers:
         await each.handshake()
-    path = both.servers[1].forwarding._placement.admin_of(1)  # type: ignore[union-attr]
-    hidden = path.with_suffix(".hidden")
     pages = []
     for is_missing in (False, False, True, False):
         for publisher in publishers:
             for n in range(5):
                 assert (await publisher.reply("/news", data=n))["successful"]
         if is_missing:
-            path.rename(hidden)
+            await both.hide(1)
         pages.append(await published(ada, missing=is_missing))
         if is_missing:
-            hidden.rename(path)
+            await both.show(1)
     assert [sorted(page) for page in pages] == [["0", "1"], ["0", "1"], ["0"], ["0", "1"]]
     assert pages[-1] == {"0": 20.0, "1": 20.0}
     rises = [
@@ -490,7 +488,7 @@ async def test_an_import_while_a_shard_is_away_imports_nothing(
     async with ada.http.get(f"{API}/dead-letters/export") as response:
         body = await response.read()
     await ada.change("POST", "/dead-letters/purge", {"all": True, "dry_run": False})
-    both.servers[1].forwarding._placement.admin_of(1).unlink()  # type: ignore[union-attr]
+    await both.hide(1)
     status, found = await ada.ask("POST", "/dead-letters/import", data=body, headers=LINES)
     assert (status, found["error"]["message"]) == (
         503,
@@ -510,7 +508,7 @@ async def is_over(ada: Operator, id: str) -> bool:
 
 
 async def test_an_export_is_refused_without_one_of_the_shards(both: Workers, ada: Operator) -> None:
-    both.servers[1].forwarding._placement.admin_of(1).unlink()  # type: ignore[union-attr]
+    await both.hide(1)
     status, found = await ada.ask("GET", "/dead-letters/export")
     assert status == 503
     assert found["error"]["message"].endswith("An export has all letters or none")
@@ -526,13 +524,13 @@ async def test_an_export_is_refused_if_a_shard_ends_after_all_have_answered(
 
     async def answered_and_ended(*of: Any) -> list[Any]:
         found = await missing_for(*of)
-        both.servers[0].forwarding._placement.admin_of(0).unlink()  # type: ignore[union-attr]
+        await both.hide(1)
         return found
 
     monkeypatch.setattr(rules, "missing_for", answered_and_ended)
     status, found = await ada.ask("GET", "/dead-letters/export")
     assert status == 503
-    assert found["error"]["message"] == "shard 0: it cannot be reached"
+    assert found["error"]["message"] == "shard 1: it cannot be reached"
     assert [each for each in caplog.records if each.exc_info] == []
 
 

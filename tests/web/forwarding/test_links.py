@@ -16,6 +16,7 @@ from holdfast.compose.placement import Placement
 from holdfast.compose.succession import Succession
 from holdfast.web.forwarding import hello as hellos
 from holdfast.web.forwarding import link_keeper
+from holdfast.web.forwarding.asks import Asked
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.frames import FrameUnreadable, Kind, pack
 from holdfast.web.forwarding.hello import Hello
@@ -70,7 +71,8 @@ class Ends:
     def serve(self, home: Hello) -> LinkServer:
         rig = self.rig
         core = HomeCore(rig.bayeux, rig._clock, rig.endpoint.gate)
-        return LinkServer(home, lambda: Home(rig.scheduler, rig.coalescer, core, 1, self.inlet))
+        parts = (rig.scheduler, rig.coalescer, core)
+        return LinkServer(home, lambda: Home(*parts, 1, Asked(), self.inlet))
 
     async def listen(self) -> None:
         await self.server.open(listen_for_links(self.place, Succession()))

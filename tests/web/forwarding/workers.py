@@ -70,6 +70,25 @@ class Workers:
         await until(lambda: not forwarding.is_linked)
         await linked(self.servers[door])
 
+    async def hide(self, home: int, door: int = 0) -> None:
+        """End the link from a door to a home, and let the door make no other until `show`."""
+        forwarding = self.servers[door].forwarding
+        assert forwarding is not None
+        path = forwarding._placement.link_of(home)
+        path.rename(path.with_name("hidden"))
+        link = forwarding._far[home]._link
+        assert link is not None
+        link.abort()
+        await until(lambda: not forwarding.is_linked)
+
+    async def show(self, home: int, door: int = 0) -> None:
+        """Let a door have its link to a home again."""
+        forwarding = self.servers[door].forwarding
+        assert forwarding is not None
+        path = forwarding._placement.link_of(home)
+        path.with_name("hidden").rename(path)
+        await linked(self.servers[door])
+
     def subject_of(self, shard: int, prefix: str = "user") -> str:
         """A subject whose home a shard is."""
         return next(

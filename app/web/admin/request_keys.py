@@ -1,0 +1,22 @@
+"""What is known of a request before it is answered: who sent it, and the names in its path."""
+
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from holdfast.web.admin.tokens import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """The operator or reader behind a request."""
+
+    role: Role
+    who: str
+    # The token in the request; empty if another login identifies the caller.
+    token: str = field(default="", repr=False)
+
+
+PERSON = web.RequestKey("person", Person)
+# The parts of the path that the route has names for.
+PLACES = web.RequestKey("places", dict[str, str])
