@@ -15,7 +15,7 @@ from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
 from holdfast.bayeux.publish.topic_effects import TopicPublishing
 from holdfast.bayeux.services.far_presence import FarPresence
 from holdfast.bayeux.services.far_topics import FarTopics
-from holdfast.bayeux.services.tellers import Tellers
+from holdfast.bayeux.state.shared import Shared
 from holdfast.bayeux.subscribe.far_histories import FarReading
 from holdfast.cluster import agreement, reading
 from holdfast.cluster.places import Opening, Place
@@ -201,13 +201,13 @@ def members_of_others_never_leave(stack: ExitStack) -> None:
 
 
 def who_starts_does_not_ask_who_is_there(stack: ExitStack) -> None:
-    hear = Tellers.hear
+    hear = Shared.hear
 
-    def never_asked(self: Tellers[Any], letter: Any, now: float) -> None:
+    def never_asked(self: Shared[Any], letter: Any, now: float) -> None:
         told = loads(letter.data) | {"asks": False}
         hear(self, letter._replace(data=to_json(told)), now)
 
-    replace(stack, Tellers, "hear", never_asked)
+    replace(stack, Shared, "hear", never_asked)
 
 
 def requests_end_without_others(stack: ExitStack) -> None:

@@ -61,7 +61,7 @@ LIMITS: dict[tuple[str, str], Sequence[float]] = {
     ("bayeux.far_work.work_letters", "MOST_ROWS"): (1, 3),
     ("bayeux.far_work.work_letters", "MOST_BYTES"): (300, 2_000),
     ("bayeux.far_work.borrowing", "MOST_AT_ONCE"): (1, 3),
-    ("bayeux.services.tellers", "_MOST"): (1, 3),
+    ("bayeux.state.shared", "_MOST"): (1, 3),
     ("bayeux.services.far_topics", "_MOST"): (1, 3),
     ("bayeux.services.topic_calls", "_MOST_OF_HOME"): (200, 1_000),
     ("bayeux.subscribe.catching_up", "_STEP"): (1, 5),

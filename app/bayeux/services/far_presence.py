@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from holdfast.bayeux.services.tellers import Row, Tellers
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.far_members import FarMember
 from holdfast.bayeux.state.presence_events import state_of
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.state.shared import Row, Shared
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.other_shards import OthersPort
 
@@ -30,35 +30,35 @@ class FarPresence:
         self._state = state
         self._others = others
         self.members = state.presence_events.others
-        self._tellers: Tellers[Place] = Tellers(self, state, homes, others, what=PRESENCE)
+        self._shared: Shared[Place] = Shared(self, state, homes, others, what=PRESENCE)
         # Hears from another shard.
-        self.carry_out = self._tellers.hear
+        self.carry_out = self._shared.hear
         # Since when shards cannot be reached; infinite once their members have left.
         self._away: dict[int, float] = {}
 
     def changed(self, channel: str, session: Session) -> None:
         """Tell other shards about a session here that is on the channel, or was."""
-        for shard in self._tellers.shards:
-            self._tellers.note(shard, (channel, session))
-        self._tellers.tell_soon()
+        for shard in self._shared.shards:
+            self._shared.note(shard, (channel, session))
+        self._shared.tell_soon()
 
     def tick(self, now: float, _: int) -> None:
         """Tell what has changed, and let members leave whose shard is lost."""
         if not self._state.presence.is_used:
             return
-        self._tellers.tick(now)
-        for shard in self._tellers.shards:
+        self._shared.tick(now)
+        for shard in self._shared.shards:
             self._look(shard, now)
 
     def _look(self, shard: int, now: float) -> None:
         if not self._others.is_away(shard):
             if self._away.pop(shard, 0.0) == _GONE:
-                self._tellers.ask(shard)
+                self._shared.ask(shard)
             return
         since = self._away.setdefault(shard, now)
         if since != _GONE and now - since >= _LOST_S:
             self._away[shard] = _GONE
-            self._tellers.lose(shard)
+            self._shared.lose(shard)
 
     # What is told
 

@@ -10,10 +10,10 @@ from typing import Final
 
 from orjson import loads
 
-from holdfast.bayeux.services.tellers import Row, Tellers
 from holdfast.bayeux.sessions.topic_life import TopicLife
 from holdfast.bayeux.state.calls import Answer, Asking
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.state.shared import Row, Shared
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
@@ -51,9 +51,9 @@ class FarTopics:
         self._others = others
         # Topics whose home is another shard, by name, as long as something of them is here.
         self._far: dict[str, FarTopic] = {}
-        self._tellers: Tellers[str] = Tellers(self, state, homes, others, what=TOLD)
+        self._shared: Shared[str] = Shared(self, state, homes, others, what=TOLD)
         # Hears from another shard.
-        self.hear = self._tellers.hear
+        self.hear = self._shared.hear
         # By name of a topic here, what other shards have of it.
         self._known: dict[str, dict[int, Row]] = {}
         # By topic and shard, the erasure that this shard is asked to carry out: what it told of
@@ -75,7 +75,7 @@ class FarTopics:
         """Tell what has changed, and forget topics of which nothing is here."""
         if not self._state.topics.are_used:
             return
-        self._tellers.tick(now)
+        self._shared.tick(now)
         if now >= self._clean_at:
             self._clean_at = now + _CLEAN_S
             self._clean()
@@ -135,9 +135,9 @@ class FarTopics:
         home = self._homes.home_of(topic.name)
         if home is None:
             return
-        self._tellers.note(home, topic.name)
+        self._shared.note(home, topic.name)
         if is_urgent:
-            self._tellers.tell_soon()
+            self._shared.tell_soon()
 
     def _count_subscribers(self, name: str) -> int:
         return len(self._state.routes.subscribers(name))
@@ -199,12 +199,12 @@ class FarTopics:
     # Erasing at all shards
 
     def hurry(self, shard: int) -> None:
-        self._tellers.hurry(shard)
+        self._shared.hurry(shard)
 
     @property
     def may_erase(self) -> bool:
         """Whether all other shards can be told now."""
-        return all(self._homes.may_send(shard) for shard in self._tellers.shards)
+        return all(self._homes.may_send(shard) for shard in self._shared.shards)
 
     def when_erased(self, names: Sequence[str], done: Erased) -> Callable[[], None]:
         waiter = _Waiter(len(names), done)
@@ -220,10 +220,10 @@ class FarTopics:
         name = topic.name
         waiters = self._waiters.pop(name, [])
         for waiter in waiters:
-            waiter.waiting += len(self._tellers.shards) - 1
+            waiter.waiting += len(self._shared.shards) - 1
         letter = to_json({"name": name, "ids": named, "is_forced": is_forced})
         erased_at = named.erased
-        for shard in self._tellers.shards:
+        for shard in self._shared.shards:
             self._erasing[name, shard] = erased_at
             answered = partial(
                 self._erased_at, name=name, shard=shard, erased_at=erased_at, waiters=waiters
@@ -293,12 +293,12 @@ class FarTopics:
             names = [topic.name for topic in ending]
             self._ending |= dict.fromkeys(names, ending)
             asked: dict[int | None, Asking] = {
-                shard: {"names": names} for shard in self._tellers.shards
+                shard: {"names": names} for shard in self._shared.shards
             }
             self._state.calls.gather(USED, asked, partial(self._heard_used, ending), now=now)
 
     def _are_all_there(self) -> bool:
-        return self.may_erase and not any(map(self._others.is_away, self._tellers.shards))
+        return self.may_erase and not any(map(self._others.is_away, self._shared.shards))
 
     def _heard_used(self, ending: Sequence[Topic], answers: Sequence[Answer] | None) -> None:
         """End the topics that no other shard uses, and that have not changed meanwhile."""

@@ -1,11 +1,14 @@
-"""Tells another shard what it must know as a whole, and hears it from others.
+"""Rows of a shard that others know as a whole, in order with messages: topics, members.
 
-A shard tells everything that it has, in parts, and then what changes: one letter behind the other.
-Without the right answer to one of them it begins again. So does a shard that has started,
-which also asks the others to tell it everything.
+A shard tells another one everything that it has, in parts, and then what changes: one letter behind
+the other. Without the right answer to one of them it begins again. So does a shard that has
+started, which also asks the others to tell it everything.
+
+What is small, and what all must know before something else happens, is told otherwise: see
+`cluster/rows.py`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -30,8 +33,8 @@ K = TypeVar("K")
 Row = list[Any]
 
 
-class Source(Protocol[K]):
-    """What a shard has to tell."""
+class Rows(Protocol[K]):
+    """What shards tell each other."""
 
     def everything_for(self, shard: int, /) -> Iterator[K]:
         """Return what a shard is told at first."""
@@ -45,9 +48,17 @@ class Source(Protocol[K]):
         """Return whether a row says that there is nothing, which needs not be told at first."""
         ...
 
+    def replace(self, shard: int, rows: Sequence[Row], /) -> None:
+        """Take everything that a shard has."""
+        ...
 
-class Teller(Generic[K]):
-    """Tells one other shard.
+    def take(self, shard: int, row: Row, /) -> None:
+        """Take what has changed."""
+        ...
+
+
+class _Peer(Generic[K]):
+    """Another shard: what it is told, and what it tells.
 
     Args:
         what: What the letters are called in the log.
@@ -56,7 +67,7 @@ class Teller(Generic[K]):
 
     def __init__(
         self,
-        source: Source[K],
+        rows: Rows[K],
         homes: HomesPort,
         others: OthersPort,
         shard: int,
@@ -64,7 +75,7 @@ class Teller(Generic[K]):
         what: str,
         first: int,
     ) -> None:
-        self._source = source
+        self._rows = rows
         self._homes = homes
         self._others = others
         self._shard = shard
@@ -80,22 +91,26 @@ class Teller(Generic[K]):
         self._sent = 0
         # When to begin, if it is to begin again.
         self._again_at: float | None = None
+        # What it tells: its beginning and next letter, and the rows so far of everything.
+        self._heard = 0, 0
+        self._fresh: list[Row] | None = None
 
     def begin(self) -> None:
         """Tell everything, behind the letter that was sent last."""
         self._again_at = None
         self.pending.clear()
-        self._whole = self._source.everything_for(self._shard)
+        self._whole = self._rows.everything_for(self._shard)
         self._series, self._part = self._series + 1, 0
         self.go_on()
 
     def tick(self, now: float) -> None:
-        """Begin again, if that is due."""
+        """Begin again, if that is due, and tell what has changed."""
         if self._again_at is not None and not self._others.is_away(self._shard):
             if not self._again_at:
                 self._again_at = now + _PAUSE_S
             elif now >= self._again_at:
                 self.begin()
+        self.go_on()
 
     def go_on(self) -> None:
         """Send the next letter, if there is one and the last one was answered."""
@@ -109,19 +124,21 @@ class Teller(Generic[K]):
 
     def _send(self) -> bool:
         """Send the next letter. Returns whether it is sent."""
-        if self._again_at is not None or not self._part_is_due():
+        whole = self._whole
+        # Before everything was told, a change says nothing.
+        is_due = whole is not None or bool(self._part and self.pending)
+        if self._again_at is not None or not is_due:
             return False
         if not self._homes.may_send(self._shard):
             self._again_at = 0.0
             return False
-        whole = self._whole
         rows = self._rows_of_whole(whole) if whole is not None else self._rows_of_changes()
         told = {
             "series": self._series,
             "part": self._part,
             "asks": self.asks,
             "is_whole": whole is not None,
-            "is_last": whole is None or self._whole is None,
+            "is_last": self._whole is None,
             "rows": rows,
         }
         self._part += 1
@@ -130,16 +147,12 @@ class Teller(Generic[K]):
         self._homes.send(self._shard, self._what, to_json(told), answered)
         return True
 
-    def _part_is_due(self) -> bool:
-        # Before everything was told, a change says nothing.
-        return self._whole is not None or bool(self._part and self.pending)
-
     def _rows_of_whole(self, whole: Iterator[K]) -> list[Row]:
         rows: list[Row] = []
         size = 0
         for key in whole:
-            row = self._source.row_of(key)
-            if not self._source.is_nothing(row):
+            row = self._rows.row_of(key)
+            if not self._rows.is_nothing(row):
                 rows.append(row)
                 size += sum([len(each) for each in row if isinstance(each, str)])
             if len(rows) >= _MOST or size >= _MOST_BYTES:
@@ -151,7 +164,7 @@ class Teller(Generic[K]):
         keys = [*islice(self.pending, _MOST)]
         for key in keys:
             del self.pending[key]
-        return [self._source.row_of(key) for key in keys]
+        return [self._rows.row_of(key) for key in keys]
 
     def _answered(self, series: int, asked: bool, answer: bytes | None) -> None:
         self._sent -= 1
@@ -161,58 +174,39 @@ class Teller(Generic[K]):
             self._again_at = 0.0
         self.go_on()
 
+    def hear(self, letter: ShardLetter) -> None:
+        """Take what it tells, and answer whether it was the next letter."""
+        told = loads(letter.data)
+        if told["asks"]:
+            self.begin()
+        series, part = told["series"], told["part"]
+        if told["is_whole"] and not part:
+            self._heard, self._fresh = (series, 0), []
+        is_next = (series, part) == self._heard
+        if is_next:
+            self._heard = series, part + 1
+            self._take(told["rows"], is_last=told["is_last"])
+        self._homes.answer(letter, _TAKEN if is_next else NO_ANSWER)
 
-class Hearer(Protocol):
-    """Takes what other shards tell."""
-
-    def replace(self, shard: int, rows: Sequence[Row], /) -> None:
-        """Take everything that a shard has."""
-        ...
-
-    def take(self, shard: int, row: Row, /) -> None:
-        """Take what has changed."""
-        ...
-
-
-class Heard:
-    """What one other shard tells."""
-
-    def __init__(self, hearer: Hearer, shard: int) -> None:
-        self._hearer = hearer
-        self._shard = shard
-        self._series = self._part = 0
-        # The rows so far while everything is told.
-        self._fresh: list[Row] | None = None
-
-    def take(self, told: Mapping[str, Any]) -> bool:
-        """Take what a letter tells. Returns whether it is the next one."""
-        if told["is_whole"] and not told["part"]:
-            self._series, self._part, self._fresh = told["series"], 0, []
-        if (told["series"], told["part"]) != (self._series, self._part):
-            return False
-        self._part += 1
-        if self._fresh is None:
-            for row in told["rows"]:
-                self._hearer.take(self._shard, row)
-            return True
-        self._fresh += told["rows"]
-        if told["is_last"]:
-            fresh, self._fresh = self._fresh, None
-            self._hearer.replace(self._shard, fresh)
-        return True
+    def _take(self, rows: Sequence[Row], *, is_last: bool) -> None:
+        fresh = self._fresh
+        if fresh is None:
+            for row in rows:
+                self._rows.take(self._shard, row)
+            return
+        fresh += rows
+        if is_last:
+            self._fresh = None
+            self._rows.replace(self._shard, fresh)
 
     def lose(self) -> None:
-        """Forget everything: the shard has to tell it again."""
-        self._series, self._fresh = 0, None
-        self._hearer.replace(self._shard, ())
+        """Forget everything that it has told: it has to tell that again."""
+        self._heard, self._fresh = (0, 0), None
+        self._rows.replace(self._shard, ())
 
 
-class Shared(Source[K], Hearer, Protocol[K]):
-    """What all shards know as a whole."""
-
-
-class Tellers(Generic[K]):
-    """Tells all other shards what this one has, and hears what they have.
+class Shared(Generic[K]):
+    """Tells all other shards the rows of this one, and hears theirs.
 
     Args:
         what: What the letters are called in the log.
@@ -220,7 +214,7 @@ class Tellers(Generic[K]):
 
     def __init__(
         self,
-        shared: Shared[K],
+        rows: Rows[K],
         state: ServerState,
         homes: HomesPort,
         others: OthersPort,
@@ -228,14 +222,12 @@ class Tellers(Generic[K]):
         what: str,
     ) -> None:
         self._backlog = state.backlog
-        self._homes = homes
         self.shards = homes.others
         first = state.node.stamp()
-        self._tellers: dict[int, Teller[K]] = {
-            shard: Teller(shared, homes, others, shard, what=what, first=first)
+        self._peers: dict[int, _Peer[K]] = {
+            shard: _Peer(rows, homes, others, shard, what=what, first=first)
             for shard in self.shards
         }
-        self._heard = {shard: Heard(shared, shard) for shard in self.shards}
         self._has_begun = self._is_due = False
 
     def tick(self, now: float) -> None:
@@ -244,18 +236,17 @@ class Tellers(Generic[K]):
             self._has_begun = True
             for shard in self.shards:
                 self.ask(shard)
-        for teller in self._tellers.values():
-            teller.tick(now)
-            teller.go_on()
+        for peer in self._peers.values():
+            peer.tick(now)
 
     def ask(self, shard: int) -> None:
         """Tell everything, and let that shard do so, too."""
-        self._tellers[shard].asks = True
-        self._tellers[shard].begin()
+        self._peers[shard].asks = True
+        self._peers[shard].begin()
 
     def note(self, shard: int, key: K) -> None:
         """Take note of a change that a shard is told some time."""
-        self._tellers[shard].pending[key] = None
+        self._peers[shard].pending[key] = None
 
     def tell_soon(self) -> None:
         """Tell what has changed at the end of the turn."""
@@ -265,21 +256,17 @@ class Tellers(Generic[K]):
 
     def _tell(self, _: float) -> None:
         self._is_due = False
-        for teller in self._tellers.values():
-            teller.go_on()
+        for peer in self._peers.values():
+            peer.go_on()
 
     def hurry(self, shard: int) -> None:
         """Let a shard know everything before it gets the next letter."""
-        self._tellers[shard].hurry()
+        self._peers[shard].hurry()
 
     def hear(self, letter: ShardLetter, _: float) -> None:
-        """Hear from another shard, and answer whether it was the next letter."""
-        told = loads(letter.data)
-        if told["asks"]:
-            self._tellers[letter.sender].begin()
-        is_taken = self._heard[letter.sender].take(told)
-        self._homes.answer(letter, _TAKEN if is_taken else NO_ANSWER)
+        """Hear from another shard."""
+        self._peers[letter.sender].hear(letter)
 
     def lose(self, shard: int) -> None:
         """Forget what a shard has told."""
-        self._heard[shard].lose()
+        self._peers[shard].lose()
