@@ -1,171 +1,161 @@
-"""Channels that another shard leaves out, and whoever subscribes to them."""
+"""Channels that another shard leaves out, and whoever subscribes to them, beside a naive model."""
 
+import random
+from collections import deque
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
 from holdfast.sharding import pruning
-from holdfast.sharding.pruning import USELESS, Pruning
+from holdfast.sharding.pruning import USELESS, Pruning, Prunings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CHANNELS = ["/a", "/b", "/c", "/d", "/e"]
+PATTERN = "/*"
 
 
 class Link:
-    """Remembers what it is asked for."""
+    """A link to a shard that sends what is not pruned; both directions take their time."""
 
     def __init__(self) -> None:
-        self.pruned: list[str] = []
-        self.grafted: list[tuple[str, int]] = []
+        # What was asked for, with the numbers of grafts, 0 to prune; and what has come of that.
+        self.asked: deque[tuple[str, int]] = deque()
+        self.pruned: set[str] = set()
+        # What is pruned once all is heard.
+        self.left_out: set[str] = set()
+        # Channels of messages, and numbers of grafts that are confirmed.
+        self.sent: deque[str | int] = deque()
+        self.grafts = 0
 
     def cut(self) -> None:
         """Nothing here cuts it."""
 
     def prune(self, channels: Sequence[str]) -> None:
-        self.pruned += channels
+        assert self.left_out.isdisjoint(channels)
+        self.left_out.update(channels)
+        assert len(self.left_out) <= pruning.MOST
+        self.asked += [(each, 0) for each in channels]
 
     def graft(self, channel: str, number: int) -> None:
-        self.grafted.append((channel, number))
+        assert self.left_out.issuperset([channel] if channel else [])
+        self.left_out.difference_update([channel] if channel else [*self.left_out])
+        self.grafts += 1
+        self.asked.append((channel, number))
+
+    def hear(self) -> None:
+        """The other shard hears what it is asked for."""
+        channel, number = self.asked.popleft()
+        if not number:
+            self.pruned.add(channel)
+            return
+        self.pruned.difference_update([channel] if channel else [*self.pruned])
+        self.sent.append(number)
 
 
-class Shard:
-    """Prunes what another shard sends."""
+class World:
+    """A shard that prunes, and one that sends. The seed decides what happens."""
 
-    def __init__(self) -> None:
-        self.link = Link()
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.link: Link | None = None
         self.pruning = Pruning(float)
-        self.pruning.begin(self.link)
-        self.heard: list[str] = []
+        # Subscriptions here, and whether the answer was given.
+        self.subscribed: dict[str, bool] = {}
+        self.useless = 0
 
-    def prune(self, *channels: str) -> None:
-        for _ in range(USELESS):
-            self.pruning.count_useless(channels)
+    def begin(self) -> None:
+        """A link begins or ends, or the one that there is begins again."""
+        if self.random.random() > 0.1:
+            return
+        link = self.random.choice([None, Link(), self.link])
+        if link is not None and link is self.link:
+            # Nothing was on its way but grafts.
+            self.rest()
+        self.link = link
+        self.pruning.begin(link)
+
+    def publish(self) -> None:
+        """The other shard has a message: it must send what somebody here was promised."""
+        channel = self.random.choice(CHANNELS)
+        if self.link is None:
+            return
+        if channel not in self.link.pruned:
+            self.link.sent.append(channel)
+        else:
+            assert not any(self.subscribed.get(each) for each in (channel, PATTERN))
+
+    def arrive(self) -> None:
+        if self.link is None or not self.link.sent:
+            return
+        found = self.link.sent.popleft()
+        if isinstance(found, int):
+            self.pruning.grafted(found)
+        elif found not in self.subscribed and PATTERN not in self.subscribed:
+            self.useless += 1
+            self.pruning.count_useless([found])
+
+    def hear(self) -> None:
+        if self.link is not None and self.link.asked:
+            self.link.hear()
+
+    def subscribe(self) -> None:
+        name = self.random.choice([*CHANNELS, PATTERN])
+        if name not in self.subscribed and self.random.random() < 0.3:
+            self.subscribed[name] = False
+            self.pruning.join(name, is_pattern=name == PATTERN)
+            Prunings([self.pruning]).when_grafted(partial(self._agreed, name))
+
+    def _agreed(self, name: str) -> None:
+        if name in self.subscribed:
+            self.subscribed[name] = True
+
+    def unsubscribe(self) -> None:
+        answered = [name for name, is_answered in self.subscribed.items() if is_answered]
+        if answered:
+            del self.subscribed[self.random.choice(answered)]
+
+    def rest(self) -> None:
+        """Everything arrives: then nobody waits."""
         self.pruning.tick()
+        while self.link is not None and (self.link.asked or self.link.sent):
+            self.hear()
+            self.arrive()
+            self.pruning.tick()
+        assert all(self.subscribed.values())
+        assert not self.pruning.is_grafting
 
-    def wait(self, name: str) -> None:
-        self.pruning.when_grafted(lambda: self.heard.append(name))
+    def run(self, steps: int) -> None:
+        happens: list[Callable[[], None]] = [
+            *(self.begin, self.publish, self.publish, self.arrive, self.arrive, self.hear),
+            *(self.subscribe, self.unsubscribe, self.pruning.tick),
+        ]
+        for _ in range(steps):
+            self.random.choice(happens)()
 
 
-def test_a_channel_is_pruned_once_after_some_messages() -> None:
-    shard = Shard()
-    for _ in range(USELESS - 1):
-        shard.pruning.count_useless(["/a", "/b"])
-    assert shard.link.pruned == []
-    shard.pruning.count_useless(["/b"])
-    shard.pruning.tick()
-    # They were on their way.
-    shard.prune("/b")
-    assert shard.link.pruned == ["/b"]
-
-
-@pytest.mark.parametrize("useless", [USELESS - 1, USELESS])
-@pytest.mark.parametrize("is_pattern", [False, True])
-def test_a_subscription_lets_useless_messages_be_counted_anew(
-    useless: int, is_pattern: bool
+@pytest.mark.parametrize("most", [2, pruning.MOST])
+@pytest.mark.parametrize("seed", range(40))
+def test_who_was_promised_a_channel_hears_it_and_nobody_gets_others_for_long(
+    seed: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shard = Shard()
-    for _ in range(useless):
-        shard.pruning.count_useless(["/a"])
-    shard.pruning.join("/a", is_pattern=is_pattern)
-    shard.pruning.count_useless(["/a"])
-    shard.pruning.tick()
-    assert (shard.link.pruned, shard.link.grafted) == ([], [])
-
-
-def test_a_subscription_grafts_its_channel() -> None:
-    shard = Shard()
-    shard.prune("/a", "/b")
-    shard.pruning.join("/c", is_pattern=False)
-    assert not shard.pruning.is_grafting
-    shard.pruning.join("/b", is_pattern=False)
-    shard.pruning.join("/b", is_pattern=False)
-    assert shard.link.grafted == [("/b", 1)]
-    assert shard.pruning.is_grafting
-    shard.pruning.grafted(1)
-    assert not shard.pruning.is_grafting
-    shard.prune("/b")
-    assert shard.link.pruned == ["/a", "/b", "/b"]
-
-
-def test_a_subscription_to_a_pattern_grafts_everything() -> None:
-    shard = Shard()
-    shard.pruning.join("/*", is_pattern=True)
-    assert shard.link.grafted == []
-    shard.prune("/a", "/b")
-    shard.pruning.join("/*", is_pattern=True)
-    shard.pruning.join("/a", is_pattern=False)
-    assert shard.link.grafted == [("", 1)]
-
-
-def test_who_waits_hears_of_the_grafts_so_far() -> None:
-    shard = Shard()
-    shard.prune("/a", "/b")
-    shard.pruning.join("/a", is_pattern=False)
-    shard.wait("first")
-    shard.pruning.join("/b", is_pattern=False)
-    shard.wait("second")
-    assert shard.heard == []
-    shard.pruning.grafted(1)
-    assert shard.heard == ["first"]
-    shard.pruning.grafted(2)
-    assert shard.heard == ["first", "second"]
-
-
-def test_a_link_that_ends_takes_everything_pruned_along() -> None:
-    shard = Shard()
-    shard.prune("/a")
-    shard.pruning.join("/a", is_pattern=False)
-    shard.wait("joe")
-    shard.pruning.begin(None)
-    assert shard.heard == ["joe"]
-    shard.prune("/a")
-    shard.pruning.join("/a", is_pattern=False)
-    assert not shard.pruning.is_grafting
-    shard.link = Link()
-    shard.pruning.begin(shard.link)
-    shard.pruning.join("/a", is_pattern=False)
-    assert (shard.link.pruned, shard.link.grafted) == ([], [])
-
-
-def test_what_is_pruned_on_a_link_that_begins_again_is_grafted() -> None:
-    shard = Shard()
-    shard.pruning.begin(shard.link)
-    assert shard.link.grafted == []
-    shard.prune("/a", "/b")
-    shard.pruning.begin(shard.link)
-    assert shard.link.grafted == [("", 1)]
-    # The sender may leave it out until it hears of this.
-    shard.pruning.join("/a", is_pattern=False)
-    shard.wait("joe")
-    assert shard.heard == []
-    shard.pruning.grafted(1)
-    assert shard.heard == ["joe"]
-
-
-def test_grafts_on_a_link_that_begins_again_are_still_confirmed() -> None:
-    shard = Shard()
-    shard.prune("/a")
-    shard.pruning.join("/a", is_pattern=False)
-    shard.wait("joe")
-    shard.pruning.begin(shard.link)
-    assert shard.heard == []
-    shard.pruning.grafted(1)
-    assert shard.heard == ["joe"]
-
-
-def test_few_channels_are_counted_and_pruned() -> None:
-    shard = Shard()
-    for number in range(pruning.MOST + 10):
-        shard.pruning.count_useless([f"/{number}"])
-    assert len(shard.pruning._useless) == 10
-    shard = Shard()
-    for _ in range(USELESS):
-        for number in range(pruning.MOST + 10):
-            shard.pruning.count_useless([f"/{number}"])
-    for number in range(pruning.MOST):
-        shard.prune(f"/{number}")
-    assert shard.link.grafted == []
-    assert len(shard.link.pruned) == pruning.MOST
-    shard.prune("/a")
-    assert shard.link.grafted == [("", 1)]
-    shard.pruning.join("/1", is_pattern=False)
-    assert shard.link.grafted == [("", 1)]
-    shard.pruning.join("/a", is_pattern=False)
-    assert shard.link.grafted == [("", 1), ("/a", 2)]
+    monkeypatch.setattr(pruning, "MOST", most)
+    world = World(seed)
+    world.run(600)
+    world.rest()
+    # Without receivers, each channel is left out after a few messages.
+    world.subscribed.clear()
+    world.link, world.useless = Link(), 0
+    world.pruning.begin(world.link)
+    for _ in range(100):
+        world.publish()
+        world.rest()
+    if most > len(CHANNELS):
+        assert world.useless == USELESS * len(CHANNELS)
+        # Only what was left out is asked for again.
+        grafts = world.link.grafts
+        world.pruning.join("/none", is_pattern=False)
+        assert world.link.grafts == grafts == 0
