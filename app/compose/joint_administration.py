@@ -62,8 +62,8 @@ class JointAdministration:
     async def open(self, metrics: "Metrics", stack: AsyncExitStack) -> JointMetrics:
         """Answer other workers; returns the metrics of all. The stack ends it."""
 
-        async def page(_: object) -> bytes:
-            return (await metrics.text())[0]
+        async def page(_: object) -> dict[str, str]:
+            return {"page": (await metrics.text())[0].decode()}
 
         # Others wait only a second for the first answer.
         await self._own()

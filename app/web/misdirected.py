@@ -8,6 +8,7 @@ from holdfast.bayeux.wire.command_refused import NOT_ALLOWED
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.delivery.basics.notices import MISDIRECTED
 from holdfast.web.admin import faults
+from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.answering.endpoint import (
     FIXED_HEADERS,
     JSON_TYPE,
@@ -50,7 +51,7 @@ def _refusal(path: str, endpoint: Endpoint) -> web.Response:
     """Return the refusal, in the form that suits the path."""
     error = ErrorReply.HOST_UNKNOWN
     if path.startswith("/admin/"):
-        return faults.failure(error.code, NOT_ALLOWED, _TEXT)
+        return faults.failure(RequestFailed(NOT_ALLOWED, _TEXT, status=error.code))
     paths = endpoint.options.paths
     if path == PUBLISH_PATH or any(path == each or path.startswith(f"{each}/") for each in paths):
         headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS}

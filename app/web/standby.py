@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
-from holdfast.web.admin.faults import AWAY_FOR_NOW, failure
+from holdfast.web.admin.faults import AWAY_FOR_NOW, RequestFailed, failure
 from holdfast.web.answering.endpoint import JSON_TYPE, error_body, retry_headers
 from holdfast.web.http.addresses import BACKLOG, Address
 
@@ -59,7 +59,7 @@ class StandbyDoor:
 
     async def _refuse_operator(self, _: web.Request) -> web.Response:
         """Say it in the words of the administration."""
-        return _last(failure(503, AWAY_FOR_NOW, self._reason))
+        return _last(failure(RequestFailed(AWAY_FOR_NOW, self._reason)))
 
     def _unready(self) -> web.Response:
         return _last(web.Response(status=503, text=self._reason + "\n"))

@@ -1,7 +1,7 @@
 """The administration over HTTP: access control, and the handling of requests."""
 
 import math
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -118,8 +118,7 @@ async def _answered(
     except web.HTTPException as error:
         return _of_http(error)
     except Exception as error:
-        failed = faults.fault_of(error)
-        return faults.failure(failed.status, failed.code, failed.message, failed.headers)
+        return faults.failure(faults.fault_of(error))
 
 
 class _AccessControl:
@@ -213,9 +212,9 @@ def _who(request: web.Request, role: Role) -> str:
 def _of_http(error: web.HTTPException) -> web.Response:
     """Return the answer for an error that aiohttp detected."""
     if isinstance(error, web.HTTPMethodNotAllowed):
-        headers: Mapping[str, str] = {"Allow": ", ".join(sorted(error.allowed_methods))}
-        return faults.failure(
-            405, faults.WRONG_USE, "this path does not allow this method", headers
-        )
+        headers = {"Allow": ", ".join(sorted(error.allowed_methods))}
+        text = "this path does not allow this method"
+        failed = RequestFailed(faults.WRONG_USE, text, status=405, headers=headers)
+        return faults.failure(failed)
     status = error.status if error.status >= 400 else 404
-    return faults.failure(status, ILLEGAL, "this path does not exist")
+    return faults.failure(RequestFailed(ILLEGAL, "this path does not exist", status=status))

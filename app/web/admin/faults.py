@@ -58,6 +58,10 @@ class RequestFailed(CommandRefused):
         self.status = status_of(code) if status is None else status
         self.headers = headers
 
+    @property
+    def body(self) -> bytes:
+        return orjson.dumps(Failure(Fault(self.code, self.message)))
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -101,9 +105,11 @@ def fault_of(error: Exception) -> RequestFailed:
     return RequestFailed(OUR_FAULT, "the server failed; see its log", status=500)
 
 
-def failure(
-    status: int, code: str, message: str, headers: Mapping[str, str] | None = None
-) -> web.Response:
+def failure(failed: RequestFailed) -> web.Response:
     """Return the answer to a request that failed."""
-    body = orjson.dumps(Failure(Fault(code, message)))
-    return web.Response(status=status, body=body, content_type="application/json", headers=headers)
+    return web.Response(
+        status=failed.status,
+        body=failed.body,
+        content_type="application/json",
+        headers=failed.headers,
+    )

@@ -12,7 +12,7 @@ import orjson
 from pydantic import BaseModel
 
 from holdfast.cluster.shards import Shards as Homes
-from holdfast.web.admin.faults import Failure, Fault, fault_of
+from holdfast.web.admin.faults import fault_of
 from holdfast.web.admin.given_ids import GIVEN
 from holdfast.web.admin.handlers import Ask, Handler
 from holdfast.web.admin.ndjson import lines_in
@@ -34,6 +34,7 @@ _OWN_S = 10.0
 # How long changes wait; a change waits for its store up to 5 s. Sweeps change many things.
 CHANGE_S = 10.0
 SWEEP_S = 60.0
+UNREACHABLE: Final = "it cannot be reached"
 # The digits of the status of an answer, with which it begins.
 _STATUS: Final = 3
 
@@ -102,23 +103,19 @@ class Here:
             found = await (await self._handler(ask.route.handler)).answering(ask)
             if isinstance(found, AsyncIterator):
                 lines = _portions(found)
-                found = await anext(lines, b"")
+                written = await anext(lines, b"")
+            else:
+                written = b"" if found is None else orjson.dumps(found)
             status = 200
         except Exception as error:
             failed = fault_of(error)
-            found, status = Failure(Fault(failed.code, failed.message)), failed.status
+            written, status = failed.body, failed.status
         await self._speaking()
-        yield b"%d" % status + _written(found)
+        yield b"%d" % status + written
         if lines is not None:
             async for portion in lines:
                 await self._speaking()
                 yield portion
-
-
-def _written(found: object) -> bytes:
-    if found is None or isinstance(found, bytes):
-        return found or b""
-    return orjson.dumps(found)
 
 
 class Shards:
@@ -163,16 +160,6 @@ class Shards:
             limit_s: How long to wait: forever, if it is infinite.
             id: What the shard calls that which it begins.
         """
-        found = await self.read(shard, ask, limit_s, id)
-        if isinstance(found, NoAnswer):
-            return found
-        status, body = found
-        return Answer(shard, status, orjson.loads(body or b"{}"))
-
-    async def read(
-        self, shard: int, ask: Ask, limit_s: float | None = None, id: str = ""
-    ) -> tuple[int, bytes] | NoAnswer:
-        """Return what one shard has answered, as it is."""
         if limit_s is None:
             limit_s = READ_S if ask.route.method == "GET" else CHANGE_S
         if shard == self.number:
@@ -180,12 +167,11 @@ class Shards:
         try:
             async with asyncio.timeout(None if limit_s == math.inf else limit_s):
                 status, parts = await self.open(shard, ask, id)
-                async with aclosing(parts):
-                    return status, b"".join([part async for part in parts])
+                return Answer(shard, status, await json_of(parts))
         except TimeoutError:
             return NoAnswer(shard, f"it did not answer within {limit_s:g} s", is_silent=True)
         except Unreachable:
-            return NoAnswer(shard, "it cannot be reached")
+            return NoAnswer(shard, UNREACHABLE)
 
     async def open(self, shard: int, ask: Ask, id: str = "") -> tuple[int, Parts]:
         """Return the status of an answer, and its parts, to be closed. Raises `Unreachable`."""
@@ -196,6 +182,13 @@ class Shards:
             parts = self._links[shard].ask(head, _body_of(ask))
         first = await anext(parts)
         return int(first[:_STATUS]), _begun(first[_STATUS:], parts)
+
+
+async def json_of(parts: Parts) -> Json:
+    """Return an answer that is an object."""
+    async with aclosing(parts):
+        found: Json = orjson.loads(b"".join([part async for part in parts]) or b"{}")
+    return found
 
 
 async def _begun(first: bytes, parts: Parts) -> Parts:

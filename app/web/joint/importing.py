@@ -15,11 +15,10 @@ from holdfast.cluster.shards import Shards as Homes
 from holdfast.delivery.letters.dead import subject_of
 from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.delivery.shared_queues.work import PREFIX
-from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.admin.handlers import Ask
 from holdfast.web.joint.asking import SWEEP_S, Answer, Json, NoAnswer, Shards
-from holdfast.web.joint.hearing import AWAY, heard, refusal
-from holdfast.web.joint.rules import missing_for, with_unanswered
+from holdfast.web.joint.hearing import heard
+from holdfast.web.joint.rules import all_there
 
 # Lines that wait for a slow shard.
 _MOST_WAITING = 16
@@ -56,8 +55,7 @@ class Imported:
     """Each shard imports its letters, which are read once."""
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
-        if missing := await missing_for(shards, ask):
-            raise RequestFailed(AWAY, f"{refusal(missing).message}. Nothing was imported")
+        await all_there(shards, ask, "Nothing was imported")
         parts: dict[int, _Part] = {}
 
         def part_of(shard: int) -> _Part:
@@ -78,7 +76,7 @@ class Imported:
                 part.cancel()
         answers = heard(found)
         imported = [_in_whole(answer, parts[n].numbers) for n, answer in answers.answers.items()]
-        return with_unanswered(answers, _sum(imported))
+        return answers.whole(_sum(imported))
 
 
 class _Part:

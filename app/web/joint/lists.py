@@ -1,7 +1,8 @@
 """Joins the lists of several shards, in their order, with one cursor for all of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -17,8 +18,8 @@ class Order:
 
     # The place of an item, and of a cursor.
     place: Callable[[Json], Any]
-    read: Callable[[str], Any]
-    write: Callable[[Any], str]
+    read: Callable[[str], Any] = str
+    write: Callable[[Any], str] = str
     is_latest_first: bool = False
     # Makes one item of several at the same place. Without it, all stay.
     combine: Combine | None = None
@@ -28,7 +29,7 @@ class Order:
 
 def by_name(field: str, combine: Combine | None = None) -> Order:
     """Return the order of a list by names, which are its cursors."""
-    return Order(place=itemgetter(field), read=str, write=str, combine=combine, name=field)
+    return Order(place=itemgetter(field), combine=combine, name=field)
 
 
 def by_field(sorting: Sorting) -> Order:
@@ -42,41 +43,41 @@ def by_field(sorting: Sorting) -> Order:
 
 
 # Only one shard has items, in an order that they do not show.
-AS_THEY_ARE = Order(place=lambda _: 0, read=str, write=str)
+AS_THEY_ARE = Order(place=lambda _: 0)
 
 
 def joined(pages: Sequence[Json], limit: int, order: Order) -> Json:
     """Return one page. A shard has told all of its items up to its cursor, and none beyond."""
-    at: dict[Any, list[Json]] = {}
-    for page in pages:
-        for item in page["items"]:
-            at.setdefault(order.place(item), []).append(item)
+    every = sorted(
+        chain.from_iterable(page["items"] for page in pages),
+        key=order.place,
+        reverse=order.is_latest_first,
+    )
     ends = [order.read(page["cursor"]) for page in pages if page.get("cursor") is not None]
-    places = sorted(at, reverse=order.is_latest_first)
-    end = None
-    if ends:
-        end = (max if order.is_latest_first else min)(ends)
-        places = [place for place in places if not _is_after(place, end, order)]
-    if len(places) > limit:
-        places = places[:limit]
-        end = places[-1]
-    items = [item for place in places for item in _items(at[place], order)]
-    if "cursor" not in pages[0]:
-        return {"items": items}
-    return {"items": items, "cursor": None if end is None else order.write(end)}
+    end = (max if order.is_latest_first else min)(ends) if ends else None
+    items, last = list[Json](), None
+    for count, (place, same) in enumerate(groupby(every, order.place)):
+        if end is not None and (place < end if order.is_latest_first else place > end):
+            break
+        if count == limit:
+            end = last
+            break
+        items += same if order.combine is None else [order.combine([*same])]
+        last = place
+    page: Json = {"items": items}
+    if "cursor" in pages[0]:
+        page["cursor"] = None if end is None else order.write(end)
+    return page
 
 
-def combined(pages: Sequence[Json], order: Order) -> list[Json]:
-    """Return one item for each name, of whole lists in an order with a `combine`."""
-    same: dict[Any, list[Json]] = {}
-    for item in (item for page in pages for item in page["items"]):
-        same.setdefault(order.place(item), []).append(item)
-    return [each for found in same.values() for each in _items(found, order)]
+def grouped(items: Iterable[Json], key: Callable[[Json], object], make: Combine) -> list[Json]:
+    """Return one item for each key, made of those that have it."""
+    same: dict[object, list[Json]] = {}
+    for item in items:
+        same.setdefault(key(item), []).append(item)
+    return [*map(make, same.values())]
 
 
-def _is_after(place: Any, end: Any, order: Order) -> bool:  # noqa: ANN401 - as the order has it
-    return bool(place < end if order.is_latest_first else place > end)
-
-
-def _items(found: list[Json], order: Order) -> list[Json]:
-    return found if order.combine is None else [order.combine(found)]
+def every_item(pages: Iterable[Json]) -> Iterable[Json]:
+    """Return the items of several lists."""
+    return chain.from_iterable(page["items"] for page in pages)

@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from holdfast.web.admin.handlers import Ask
-from holdfast.web.joint.asking import METRICS, NoAnswer, Shards
+from holdfast.web.joint.asking import METRICS, Shards
+from holdfast.web.joint.hearing import has_it
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 _ASK = Ask(METRICS, {}, "reader")
-_NAME = re.compile(rb"# (?:HELP|TYPE) (\S+) ")
+_HEAD = re.compile(rb"# (HELP|TYPE) (\S+) ")
 _SAMPLE = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{)?")
 
 
@@ -37,13 +38,9 @@ class JointMetrics:
     async def text(self) -> tuple[bytes, str]:
         """Return the page and its type."""
         others = [each for each in self._shards.numbers if each != self._shards.number]
-        asked = (self._shards.read(each, _ASK) for each in others)
+        asked = (self._shards.ask(each, _ASK) for each in others)
         (own, kind), found = await asyncio.gather(self._own(), asyncio.gather(*asked))
-        pages = {
-            shard: each[1]
-            for shard, each in zip(others, found, strict=True)
-            if not isinstance(each, NoAnswer) and each[0] == 200
-        }
+        pages = {each.shard: each.json["page"].encode() for each in found if has_it(each)}
         pages[self._shards.number] = own
         answered = {shard: shard in pages for shard in self._shards.numbers}
         restarts = {shard: self._restarts(shard) for shard in self._shards.numbers}
@@ -70,31 +67,19 @@ def _of_all(answered: Mapping[int, bool], restarts: Mapping[int, int]) -> bytes:
 
 def _joined(pages: Mapping[int, bytes]) -> bytes:
     """Return one page, with all samples of a family together, as its format demands."""
-    families: dict[bytes, tuple[list[bytes], list[bytes]]] = {}
+    # By name of a family, the lines that describe it, and its samples.
+    families: dict[bytes, tuple[dict[bytes, bytes], list[bytes]]] = {}
     for shard, page in pages.items():
-        for name, heads, samples in _families(page):
-            family = families.setdefault(name, (heads, []))
-            family[1].extend(_labelled(each, shard) for each in samples)
-    return b"".join(
-        line + b"\n" for heads, samples in families.values() for line in (*heads, *samples)
-    )
-
-
-def _families(page: bytes) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]:
-    """Yield each family: its name, the lines that describe it, and its samples."""
-    name, heads, samples = b"", list[bytes](), list[bytes]()
-    for line in page.splitlines():
-        found = _NAME.match(line)
-        if found is None:
-            samples.append(line)
-            continue
-        if found[1] != name:
-            if name:
-                yield name, heads, samples
-            name, heads, samples = found[1], [], []
-        heads.append(line)
-    if name:
-        yield name, heads, samples
+        samples = list[bytes]()
+        for line in page.splitlines():
+            found = _HEAD.match(line)
+            if found is None:
+                samples.append(_labelled(line, shard))
+            else:
+                heads, samples = families.setdefault(found[2], ({}, []))
+                heads.setdefault(found[1], line)
+    lines = [line for heads, samples in families.values() for line in (*heads.values(), *samples)]
+    return b"".join(line + b"\n" for line in lines)
 
 
 def _labelled(sample: bytes, shard: int) -> bytes:

@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeGuard
+from typing import Protocol
 
 import orjson
 
@@ -17,14 +17,16 @@ from holdfast.web.forwarding.asks import Unreachable
 from holdfast.web.joint.asking import (
     ROUTE,
     SWEEP_S,
+    UNREACHABLE,
     Answer,
     Json,
     NoAnswer,
     Shards,
     asking,
+    json_of,
 )
-from holdfast.web.joint.hearing import AWAY, Heard, heard, refusal
-from holdfast.web.joint.lists import Order, by_field, combined, joined
+from holdfast.web.joint.hearing import AWAY, Found, Heard, has_it, heard, refusal
+from holdfast.web.joint.lists import Combine, Order, by_field, every_item, grouped, joined
 
 _NOT_HERE = (400, 404)
 # The field that tells which shard has an item.
@@ -61,14 +63,38 @@ class One:
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """All shards answer, and one answer is made of theirs."""
+    """All shards answer, and one answer is made of theirs.
 
-    join: Callable[[list[Json]], Json]
+    Args:
+        begins: Whether they begin something under one id, by which all of them are asked later.
+    """
+
+    join: Combine
     limit_s: float | None = None
+    begins: bool = False
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
-        found = heard(await shards.ask_all(ask, self.limit_s))
-        return with_unanswered(found, self.join(found.bodies))
+        id = shards.new_id() if self.begins else ""
+        found = heard(await shards.ask_all(ask, self.limit_s, id))
+        return found.whole(self.join(found.bodies))
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """All shards answer, and one answer is made of theirs, the missing ones and the limit.
+
+    Args:
+        most: Up to how many items each shard is asked for, whatever the limit.
+    """
+
+    join: Callable[[Heard, int], Json]
+    usual: int = 0
+    most: int | None = None
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        asked = ask if self.most is None else asking(ask, limit=self.most)
+        found = heard(await shards.ask_all(asked))
+        return found.whole(self.join(found, limit_of(ask, self.usual)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +103,28 @@ class Paged:
 
     Args:
         names_shard: Whether each item says which shard has it, and the list can be sorted by that.
+        edit: Makes the items of a page of those that all shards have there, which say whose they
+            are.
     """
 
     order: Order
     usual: int = 100
     names_shard: bool = False
+    edit: Callable[[list[Json]], list[Json]] | None = None
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
         sort = sorting_of(ask.given.get("sort", ""), self.order.name)
         if self.names_shard and sort.field == _SHARD:
             return await self._by_shard(shards, ask, sort)
         found = heard(await shards.ask_all(ask))
+        order = by_field(sort) if sort.field else self.order
         if sort.field and self.order.combine is not None:
-            return await self._sorted_whole(shards, ask, sort)
-        if self.names_shard:
-            for shard, body in found.answers.items():
-                body["items"] = _of_shard(shard, body["items"])
-        page = joined(found.bodies, limit_of(ask, self.usual), order_of(ask, self.order))
-        return with_unanswered(found, page)
+            # What several shards know together is in the whole of their lists.
+            found = await _wholes(shards, asking(ask, sort=None, cursor=None, limit=_MOST_OF_PART))
+            return self._page(found, [_sorted_whole(found, ask, self.order, sort)], ask, order)
+        if self.names_shard or self.edit is not None:
+            _name_shards(found)
+        return self._page(found, found.bodies, ask, order)
 
     async def _by_shard(self, shards: Shards, ask: Ask, sorting: Sorting) -> Json:
         """List what one shard has, by name, behind all that the shards before it have."""
@@ -110,38 +140,32 @@ class Paged:
             asks = {each: begin for each in asks if (each < last if is_descending else each > last)}
             asks[last] = asking(begin, cursor=own.write(own.place(name, name)))
         found = heard(await asyncio.gather(*(shards.ask(*each) for each in asks.items())))
-        for shard, body in found.answers.items():
-            body["items"] = _of_shard(shard, body["items"])
+        _name_shards(found)
+        for body in found.bodies:
             if body["cursor"] is not None:
                 body["cursor"] = order.write(order.place(body["items"][-1]))
-        page = joined(found.bodies, limit_of(ask, self.usual), order)
-        return with_unanswered(found, page)
+        return self._page(found, found.bodies, ask, order)
 
-    async def _sorted_whole(self, shards: Shards, ask: Ask, sorting: Sorting) -> Json:
-        """Sort what several shards know together: that is in the whole of their lists.
-
-        They have found nothing wrong with the request.
-        """
-        begin = asking(ask, sort=None, cursor=None, limit=_MOST_OF_PART)
-        wholes = (whole_of(shards, each, begin) for each in shards.numbers)
-        found = heard(await asyncio.gather(*wholes))
-        items, order = combined(found.bodies, self.order), by_field(sorting)
-        if (cursor := ask.given.get("cursor")) is not None:
-            after = sorting.read(cursor)
-            items = [each for each in items if sorting.is_after(order.place(each), after)]
-        page = joined([{"items": items, "cursor": None}], limit_of(ask, self.usual), order)
-        return with_unanswered(found, page)
+    def _page(self, found: Heard, pages: list[Json], ask: Ask, order: Order) -> Json:
+        page = joined(pages, limit_of(ask, self.usual), order)
+        if self.edit is not None:
+            page["items"] = self.edit(page["items"])
+        return found.whole(page)
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """All shards begin something under one id, by which all of them are asked later."""
+def _name_shards(found: Heard) -> None:
+    for shard, body in found.answers.items():
+        body["items"] = [{**item, _SHARD: shard} for item in body["items"]]
 
-    join: Callable[[list[Json]], Json]
 
-    async def answer(self, shards: Shards, ask: Ask) -> Json:
-        found = heard(await shards.ask_all(ask, SWEEP_S, shards.new_id()))
-        return with_unanswered(found, self.join(found.bodies))
+def _sorted_whole(found: Heard, ask: Ask, order: Order, sorting: Sorting) -> Json:
+    """Return what comes behind the cursor, of all that shards have."""
+    assert order.combine is not None
+    items = grouped(every_item(found.bodies), order.place, order.combine)
+    if (cursor := ask.given.get("cursor")) is not None:
+        after, place = sorting.read(cursor), by_field(sorting).place
+        items = [each for each in items if sorting.is_after(place(each), after)]
+    return {"items": items, "cursor": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,183 +183,34 @@ class Holder:
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
         if ask.route.method == "GET":
-            return self._of(await shards.ask_all(ask))
+            return _one_of(await shards.ask_all(ask))
         if self.reading is None:
-            return await self._change_in_turn(shards, ask)
+            return await _change_in_turn(shards, ask)
         found = await shards.ask_all(self.reading(ask))
-        holders = [each for each in found if _has(each)]
+        holders = [each.shard for each in found if has_it(each)]
         if not holders and any(isinstance(each, NoAnswer) for each in found):
             raise _nowhere(found)
         # A shard that does not have it either says so, and writes the attempt into its audit.
-        shard = holders[0].shard if holders else shards.number
-        return _alone(await shards.ask(shard, ask))
-
-    def _of(self, found: list[Answer | NoAnswer]) -> Json:
-        for each in found:
-            if _has(each):
-                return _alone(each)
-        raise _nowhere(found)
-
-    async def _change_in_turn(self, shards: Shards, ask: Ask) -> Json:
-        found: list[Answer | NoAnswer] = []
-        others = [each for each in shards.numbers if each != shards.number]
-        for shard in (shards.number, *others):
-            answer = await shards.ask(shard, ask)
-            if not isinstance(answer, NoAnswer) and answer.status not in _NOT_HERE:
-                return _alone(answer)
-            found.append(answer)
-        raise _nowhere(found)
+        return _alone(await shards.ask(holders[0] if holders else shards.number, ask))
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """Changes many things, at most so many of all shards: one after the other does its part."""
-
-    usual: int
-    done: str
-    sums: Callable[[list[Json]], Json]
-
-    async def answer(self, shards: Shards, ask: Ask) -> Json:
-        given = orjson.loads(ask.body or b"")  # type: ignore[arg-type]
-        left = given.get("limit", self.usual)
-        if given["dry_run"]:
-            return await All(self.sums, SWEEP_S).answer(shards, ask)
-        found: list[Answer | NoAnswer] = []
-        for shard in shards.numbers:
-            part = {**given, "limit": left} if left else {**given, "dry_run": True}
-            answer = await shards.ask(shard, replace(ask, body=orjson.dumps(part)), SWEEP_S)
-            found.append(answer)
-            if isinstance(answer, Answer) and answer.status < 300:
-                left -= answer.json[self.done]
-        joint = heard(found)
-        return with_unanswered(joint, {**self.sums(joint.bodies), "dry_run": False})
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """Pages of a list that is sorted by size: all of it is read, to join what belongs together."""
-
-    key: Callable[[Json], object]
-    size: str
-    make: Callable[[list[Json]], Json]
-    usual: int
-
-    async def answer(self, shards: Shards, ask: Ask) -> Json:
-        start = ask.given.get("cursor", "0")
-        # A cursor that is none is refused by the shards.
-        begin = asking(ask, cursor=None if _PLACE.fullmatch(start) else start)
-        wholes = await asyncio.gather(*(whole_of(shards, each, begin) for each in shards.numbers))
-        found = heard(wholes)
-        same: dict[object, list[Json]] = {}
-        for item in (item for each in found.bodies for item in each["items"]):
-            same.setdefault(self.key(item), []).append(item)
-        items = sorted(map(self.make, same.values()), key=lambda each: -int(each[self.size]))
-        end = int(start) + limit_of(ask, self.usual)
-        page = {
-            "items": items[int(start) : end],
-            "cursor": str(end) if len(items) > end else None,
-            "total": sum(each["total"] for each in found.bodies),
-        }
-        return with_unanswered(found, page)
-
-
-async def whole_of(shards: Shards, shard: int, ask: Ask) -> Answer | NoAnswer:
-    """Return all parts of a list of one shard as one."""
-    items: list[Json] = []
-    while True:
+async def _change_in_turn(shards: Shards, ask: Ask) -> Json:
+    found: list[Answer | NoAnswer] = []
+    for shard in sorted(shards.numbers, key=lambda each: each != shards.number):
         answer = await shards.ask(shard, ask)
-        if isinstance(answer, NoAnswer) or answer.status >= 300:
-            return answer
-        page = answer.json
-        items += page["items"]
-        if page["cursor"] is None:
-            return replace(answer, json={**page, "items": items})
-        ask = asking(ask, cursor=page["cursor"])
+        if isinstance(answer, Answer) and answer.status not in _NOT_HERE:
+            return _alone(answer)
+        found.append(answer)
+    raise _nowhere(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Something that all shards have in parts. The cursor joins their cursors with `.`."""
-
-    join: Callable[[list[Json]], Json]
-
-    async def answer(self, shards: Shards, ask: Ask) -> Json:
-        given = ask.given.get("cursor")
-        count = len(shards.numbers)
-        cursors: list[str | None] = [None] * count if given is None else [*given.split(".")]
-        if len(cursors) != count:
-            # It is refused by the shards.
-            cursors = [given] * count
-        begun = {shard: each for shard, each in enumerate(cursors) if each != ""}
-        asked = (shards.ask(shard, asking(ask, cursor=each)) for shard, each in begun.items())
-        found = heard(await asyncio.gather(*asked))
-        ends = [(found.answers.get(shard) or {}).get("cursor") for shard in shards.numbers]
-        cursor = ".".join(each or "" for each in ends) if any(ends) else None
-        return with_unanswered(found, {**self.join(found.bodies), "cursor": cursor})
+def _one_of(found: Found) -> Json:
+    for each in filter(has_it, found):
+        return _alone(each)
+    raise _nowhere(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """The lines of all shards, one shard after the other."""
-
-    async def answer(self, shards: Shards, ask: Ask) -> AsyncIterator[bytes]:
-        if missing := await missing_for(shards, ask):
-            text = f"{refusal(missing).message}. An export has all letters or none"
-            raise RequestFailed(AWAY, text)
-        return lines_in(_exported(shards, ask))
-
-
-async def missing_for(shards: Shards, ask: Ask) -> list[Answer | NoAnswer]:
-    """Return which shards do not answer, before a request about letters begins."""
-    about = Ask(ROUTE["about"], {}, ask.who)
-    return [each for each in await shards.ask_all(about) if _is_away(each)]
-
-
-def _is_away(each: Answer | NoAnswer) -> bool:
-    return isinstance(each, NoAnswer) or each.status >= 300
-
-
-async def _exported(shards: Shards, ask: Ask) -> AsyncIterator[bytes]:
-    for shard in shards.numbers:
-        try:
-            status, parts = await shards.open(shard, ask)
-            async with aclosing(parts):
-                if status >= 300:
-                    body = b"".join([part async for part in parts])
-                    raise refusal([Answer(shard, status, orjson.loads(body))])
-                async for part in parts:
-                    yield part
-        except Unreachable:
-            raise refusal([NoAnswer(shard, "it cannot be reached")]) from None
-
-
-def with_unanswered(found: Heard, answer: Json) -> Json:
-    """Return the answer with the shards that are not in it. A change may have no other answer."""
-    if not answer and not found.unanswered:
-        return answer
-    return {**answer, "unanswered": found.unanswered}
-
-
-def order_of(ask: Ask, usual: Order) -> Order:
-    """Return in which order a list is wanted; the shards have checked it."""
-    sort = ask.given.get("sort")
-    return by_field(sorting_of(sort, usual.name)) if sort else usual
-
-
-def _of_shard(shard: int, items: list[Json]) -> list[Json]:
-    return [{**item, _SHARD: shard} for item in items]
-
-
-def limit_of(ask: Ask, usual: int) -> int:
-    """Return how many items are wanted; the shards have checked it."""
-    return int(ask.given.get("limit", usual))
-
-
-def _has(each: Answer | NoAnswer) -> TypeGuard[Answer]:
-    return isinstance(each, Answer) and each.status < 300
-
-
-def _nowhere(found: list[Answer | NoAnswer]) -> RequestFailed:
+def _nowhere(found: Found) -> RequestFailed:
     """Return that no shard has it, unless one that may have it is silent."""
     return refusal([each for each in found if isinstance(each, NoAnswer)] or found)
 
@@ -345,7 +220,133 @@ def _alone(answer: Answer | NoAnswer) -> Json:
     if isinstance(answer, NoAnswer):
         text = f"shard {answer.shard}: {answer.reason}"
         raise RequestFailed(TOO_SLOW, f"{text}; if this changes something, it may have done so")
-    if answer.status >= 300:
+    if not has_it(answer):
         raise refusal([answer])
-    found = answer.json
-    return {**found, "shard": answer.shard} if found else found
+    return {**answer.json, _SHARD: answer.shard} if answer.json else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Changes many things, at most so many of all shards: one after the other does its part."""
+
+    usual: int
+    done: str
+    sums: Combine
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        assert isinstance(ask.body, bytes)
+        given = orjson.loads(ask.body)
+        if given["dry_run"]:
+            return await All(self.sums, SWEEP_S).answer(shards, ask)
+        left, found = given.get("limit", self.usual), list[Answer | NoAnswer]()
+        for shard in shards.numbers:
+            part = {**given, "limit": left} if left else {**given, "dry_run": True}
+            answer = await shards.ask(shard, replace(ask, body=orjson.dumps(part)), SWEEP_S)
+            found.append(answer)
+            if has_it(answer):
+                left -= answer.json[self.done]
+        joint = heard(found)
+        return joint.whole({**self.sums(joint.bodies), "dry_run": False})
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Pages of a list that is sorted by size: all of it is read, to join what belongs together."""
+
+    key: Callable[[Json], object]
+    size: str
+    make: Combine
+    usual: int
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        start = ask.given.get("cursor", "0")
+        # A cursor that is none is refused by the shards.
+        begin = asking(ask, cursor=None if _PLACE.fullmatch(start) else start)
+        found = await _wholes(shards, begin)
+        items = grouped(every_item(found.bodies), self.key, self.make)
+        items.sort(key=lambda each: -int(each[self.size]))
+        end = int(start) + limit_of(ask, self.usual)
+        page = {
+            "items": items[int(start) : end],
+            "cursor": str(end) if len(items) > end else None,
+            "total": sum(each["total"] for each in found.bodies),
+        }
+        return found.whole(page)
+
+
+async def _wholes(shards: Shards, ask: Ask) -> Heard:
+    """Return the whole list of each shard."""
+    return heard(await asyncio.gather(*(_whole_of(shards, each, ask) for each in shards.numbers)))
+
+
+async def _whole_of(shards: Shards, shard: int, ask: Ask) -> Answer | NoAnswer:
+    items: list[Json] = []
+    while True:
+        answer = await shards.ask(shard, ask)
+        if not has_it(answer):
+            return answer
+        items += answer.json["items"]
+        if answer.json["cursor"] is None:
+            return replace(answer, json={**answer.json, "items": items})
+        ask = asking(ask, cursor=answer.json["cursor"])
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Something that all shards have in parts. The cursor joins their cursors with `.`."""
+
+    join: Combine
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        given = ask.given.get("cursor")
+        count = len(shards.numbers)
+        cursors: list[str | None] = [None] * count if given is None else [*given.split(".")]
+        if len(cursors) != count:
+            # It is refused by the shards.
+            cursors = [given] * count
+        asked = (
+            shards.ask(shard, asking(ask, cursor=each))
+            for shard, each in enumerate(cursors)
+            if each != ""
+        )
+        found = heard(await asyncio.gather(*asked))
+        ends = [found.answers.get(shard, {}).get("cursor") for shard in shards.numbers]
+        cursor = ".".join(each or "" for each in ends) if any(ends) else None
+        return found.whole({**self.join(found.bodies), "cursor": cursor})
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The lines of all shards, one shard after the other."""
+
+    async def answer(self, shards: Shards, ask: Ask) -> AsyncIterator[bytes]:
+        await all_there(shards, ask, "An export has all letters or none")
+        return lines_in(_exported(shards, ask))
+
+
+async def _exported(shards: Shards, ask: Ask) -> AsyncIterator[bytes]:
+    for shard in shards.numbers:
+        try:
+            status, parts = await shards.open(shard, ask)
+            async with aclosing(parts):
+                if status >= 300:
+                    raise refusal([Answer(shard, status, await json_of(parts))])
+                async for part in parts:
+                    yield part
+        except Unreachable:
+            raise refusal([NoAnswer(shard, UNREACHABLE)]) from None
+
+
+async def all_there(shards: Shards, ask: Ask, else_: str) -> None:
+    """Ask whether all shards answer, before a request about letters begins.
+
+    Raises `RequestFailed` if one does not, with what follows from that.
+    """
+    found = await shards.ask_all(Ask(ROUTE["about"], {}, ask.who))
+    if missing := [each for each in found if not has_it(each)]:
+        raise RequestFailed(AWAY, f"{refusal(missing).message}. {else_}")
+
+
+def limit_of(ask: Ask, usual: int) -> int:
+    """Return how many items are wanted."""
+    return int(ask.given.get("limit", usual))

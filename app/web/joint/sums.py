@@ -1,6 +1,9 @@
 """Makes one thing of what several shards know of it: a channel, a replay, a group of letters."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from holdfast.web.joint.asking import Json
@@ -9,11 +12,20 @@ from holdfast.web.joint.asking import Json
 _MOST = 20
 _UNDER_WAY = ("canary", "running", "failed", "stopped", "cancelled")
 
+# Makes one value of those that shards have, perhaps unknown ones.
+Merge = Callable[[list[Any]], Any]
 
-def added(values: Iterable[Any]) -> Any:  # noqa: ANN401 - numbers, perhaps unknown
+
+def merged(found: Sequence[Json], sums: Iterable[str] = (), **others: Merge) -> Json:
+    """Return the first with the sums of some fields; others are made as their functions say."""
+    merges: dict[str, Merge] = {**dict.fromkeys(sums, added), **others}
+    values = {name: merge([each[name] for each in found]) for name, merge in merges.items()}
+    return {**found[0], **values}
+
+
+def added(values: list[Any]) -> Any:  # noqa: ANN401 - numbers, perhaps unknown
     """Return the sum; unknown if a part is."""
-    found = list(values)
-    return None if any(each is None for each in found) else sum(found)
+    return None if None in values else sum(values)
 
 
 def known(values: Iterable[Any]) -> list[Any]:
@@ -28,105 +40,125 @@ def latest(values: Iterable[Any]) -> Any:  # noqa: ANN401 - times, perhaps unkno
     return max(known(values), default=None)
 
 
-def with_sums(found: Sequence[Json], *names: str, **others: object) -> Json:
-    """Return the first with the sums of these fields, and with other fields."""
-    return {**found[0], **{name: added(each[name] for each in found) for name in names}, **others}
+def _chained(values: list[list[Any]]) -> list[Any]:
+    return [*chain.from_iterable(values)]
+
+
+def _columns(values: list[list[int]]) -> list[int]:
+    return [*map(sum, zip(*values, strict=True))]
+
+
+def _counts(values: list[dict[str, int]]) -> dict[str, int]:
+    counts = Counter[str]()
+    for each in values:
+        counts.update(each)
+    return dict(counts)
+
+
+def _largest(values: list[dict[str, int]]) -> dict[str, int]:
+    return dict(Counter(_counts(values)).most_common(_MOST))
+
+
+def _first_that_says(values: list[Any]) -> Any:  # noqa: ANN401 - any value
+    return next(filter(None, values), None)
 
 
 def channel(found: list[Json]) -> Json:
     """Return a channel of the list of channels."""
-    rates = known(each["rate"] for each in found)
-    return with_sums(
-        *(found, "subscribers", "letters"),
-        rate=sum(rates) if rates else None,
-        held=any(each["held"] for each in found),
+    return merged(
+        found,
+        ("subscribers", "letters"),
+        rate=lambda rates: added(known(rates)) if known(rates) else None,
+        held=any,
     )
 
 
 def held_channel(found: list[Json]) -> Json:
     """Return a held channel, as the shard shows it that has held it for longest."""
-    return min(found, key=lambda each: int(each["since"]))
+    return min(found, key=itemgetter("since"))
 
 
 def group(found: list[Json]) -> Json:
     """Return a group of dead letters with one cause."""
-    newest = max(found, key=lambda each: str(each["sample"]))
-    remarks = known(each["remark"] for each in found)
-    return {
-        **with_sums([newest, *(each for each in found if each is not newest)], "count"),
-        "receivers": added(each["receivers"] for each in found),
-        "first": earliest(each["first"] for each in found),
-        "last": latest(each["last"] for each in found),
-        "hours": [sum(each) for each in zip(*(each["hours"] for each in found), strict=True)],
-        "days": [sum(each) for each in zip(*(each["days"] for each in found), strict=True)],
-        "remark": max(remarks, key=lambda each: int(each["at"]), default=None),
-    }
+    return merged(
+        sorted(found, key=itemgetter("sample"), reverse=True),
+        ("count", "receivers"),
+        first=earliest,
+        last=latest,
+        hours=_columns,
+        days=_columns,
+        remark=lambda remarks: max(known(remarks), key=itemgetter("at"), default=None),
+    )
 
 
 def replay(found: list[Json]) -> Json:
     """Return a replay, of which each shard carries out its part."""
-    states = [each["state"] for each in found]
-    return with_sums(
-        *(found, "total", "sent", "acked", "died_again", "skipped"),
-        state=next((each for each in _UNDER_WAY if each in states), states[0]),
-        over=all(each["over"] for each in found),
-        started=earliest(each["started"] for each in found),
-        finished=None
-        if any(each["finished"] is None for each in found)
-        else latest(each["finished"] for each in found),
-        skips=_counts(each["skips"] for each in found),
-        channels=_largest(found, "channels"),
-        receivers=_largest(found, "receivers"),
-        away=_largest(found, "away"),
-        reason=next((each["reason"] for each in found if each["reason"]), None),
+    return merged(
+        found,
+        ("total", "sent", "acked", "died_again", "skipped"),
+        state=lambda states: next((each for each in _UNDER_WAY if each in states), states[0]),
+        over=all,
+        started=earliest,
+        finished=lambda times: None if None in times else max(times),
+        skips=_counts,
+        channels=_largest,
+        receivers=_largest,
+        away=_largest,
+        reason=_first_that_says,
     )
-
-
-def _counts(found: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for each in found:
-        for name, count in each.items():
-            counts[name] = counts.get(name, 0) + count
-    return counts
-
-
-def _largest(found: Sequence[Json], name: str) -> dict[str, int]:
-    counts = _counts(each[name] for each in found)
-    return dict(sorted(counts.items(), key=lambda each: -each[1])[:_MOST])
 
 
 def trace(found: list[Json]) -> Json:
     """Return where a message is, and its history, of all shards."""
-    steps = [step for each in found for step in each["steps"]]
-    return {
-        **found[0],
-        "published": earliest(each["published"] for each in found),
-        "journal": any(each["journal"] for each in found),
-        "lakes": sorted({lake for each in found for lake in each["lakes"]}),
-        "queues": [queue for each in found for queue in each["queues"]],
-        "letters": [letter for each in found for letter in each["letters"]],
-        "is_cut": any(each["is_cut"] for each in found),
-        "steps": sorted(_published_once(steps), key=lambda step: int(step["at_us"])),
-    }
+    return merged(
+        found,
+        published=earliest,
+        journal=any,
+        lakes=lambda lakes: sorted({*_chained(lakes)}),
+        queues=_chained,
+        letters=_chained,
+        is_cut=any,
+        steps=_steps,
+    )
 
 
-def _published_once(steps: Iterable[Json]) -> list[Json]:
+def _steps(found: list[list[Json]]) -> list[Json]:
     """Join the steps in which shards, each for its own receivers, say that a message was published.
 
     The joint one has the copies of all.
     """
-    joint: dict[int, Json] = {}
-    others: list[Json] = []
-    for step in steps:
+    published: dict[int, Json] = {}
+    others = list[Json]()
+    for step in _chained(found):
         if step["kind"] != "published":
             others.append(step)
-        elif (first := joint.get(step["at_us"])) is not None:
+        elif (first := published.get(step["at_us"])) is not None:
             first["copies"] += step["copies"]
         else:
-            joint[step["at_us"]] = {**step}
-    return [*joint.values(), *others]
+            published[step["at_us"]] = {**step}
+    return sorted([*published.values(), *others], key=itemgetter("at_us"))
 
 
 def upgrade(found: list[Json]) -> Json:
     """Return the layout of the store that is furthest behind."""
-    return min(found, key=lambda each: int(each["layout"]))
+    return min(found, key=itemgetter("layout"))
+
+
+def once(entries: list[Json], within_ms: int = 1000) -> list[Json]:
+    """Return changes of several shards without those that others have of the same request.
+
+    It reaches all shards within this time.
+    """
+    kept = list[Json]()
+    # When the first entry of each kind was made, and the shards that have one.
+    firsts: dict[str, tuple[int, set[int]]] = {}
+    for entry in entries:
+        kind = repr([entry[name] for name in ("who", "action", "target", "outcome", "detail")])
+        shard = entry.pop("shard")
+        time, shards = firsts.get(kind, (0, set[int]()))
+        if shards and shard not in shards and abs(time - entry["time"]) <= within_ms:
+            shards.add(shard)
+        else:
+            firsts[kind] = entry["time"], {shard}
+            kept.append(entry)
+    return kept

@@ -1,24 +1,23 @@
 """What each route of the administration does with several shards: the table of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from holdfast.web.admin.handlers import Ask
 from holdfast.web.joint import sums
-from holdfast.web.joint.asking import ROUTE, SWEEP_S, Answer, Json, NoAnswer, Shards, asking
-from holdfast.web.joint.audited import audited
-from holdfast.web.joint.hearing import heard
+from holdfast.web.joint.asking import ROUTE, SWEEP_S, Json
+from holdfast.web.joint.hearing import Heard
 from holdfast.web.joint.importing import Imported
-from holdfast.web.joint.lists import AS_THEY_ARE, Order, by_name
+from holdfast.web.joint.lists import AS_THEY_ARE, Combine, Order, by_name, every_item
 from holdfast.web.joint.readings import figures, now
 from holdfast.web.joint.readings import shards as rows_of
 from holdfast.web.joint.rules import (
     All,
-    Begun,
     Exported,
     Holder,
+    Joined,
     One,
     Paged,
     Parts,
@@ -26,9 +25,6 @@ from holdfast.web.joint.rules import (
     Rule,
     Same,
     Sweep,
-    limit_of,
-    order_of,
-    with_unanswered,
 )
 
 _MOST = 100
@@ -36,52 +32,22 @@ _MOST = 100
 _WHOLE = 1 << 31
 
 
-class _Now:
-    """The reading of what is stuck: its lists are cut when they are joined."""
-
-    async def answer(self, shards: Shards, ask: Ask) -> Json:
-        asked = await shards.ask_all(asking(ask, limit=_MOST))
-        found = heard(asked)
-        return with_unanswered(found, now(found.answers, _missing(asked), limit_of(ask, 10)))
+def _now(found: Heard, limit: int) -> Json:
+    # Its lists are cut when they are joined.
+    return now(found.answers, found.missing, limit)
 
 
-class _Shards:
-    """The workers of all shards."""
-
-    async def answer(self, shards: Shards, ask: Ask) -> Json:
-        asked = await shards.ask_all(ask)
-        found = heard(asked)
-        rows = {shard: each["items"] for shard, each in found.answers.items()}
-        return with_unanswered(found, {"items": rows_of(rows, _missing(asked))})
+def _shards(found: Heard, _: int) -> Json:
+    rows = {shard: each["items"] for shard, each in found.answers.items()}
+    return {"items": rows_of(rows, found.missing)}
 
 
-class _Audit:
-    """The list of changes."""
-
-    async def answer(self, shards: Shards, ask: Ask) -> Json:
-        found = heard(await shards.ask_all(ask))
-        order = order_of(ask, _BY_STREAM_ID)
-        return with_unanswered(found, audited(found.answers, limit_of(ask, _MOST), order))
-
-
-class _History:
-    """The messages that channels keep: the home of each has them."""
-
-    async def answer(self, shards: Shards, ask: Ask) -> Json:
-        found = heard(await shards.ask_all(ask))
-        kept = [item for each in found.bodies for item in each["items"]]
-        # As one shard answers: by channel, the newest first.
-        kept.sort(key=lambda item: (item["channel"], -_number_of(item["id"])))
-        return with_unanswered(found, {"items": kept[: limit_of(ask, 20)]})
-
-
-def _missing(found: Sequence[Answer | NoAnswer]) -> Mapping[int, str]:
-    """Return the states of the shards that have not answered."""
-    return {
-        each.shard: "away" if isinstance(each, NoAnswer) and not each.is_silent else "silent"
-        for each in found
-        if isinstance(each, NoAnswer) or each.status >= 300
-    }
+def _history(found: Heard, limit: int) -> Json:
+    """Return the messages that channels keep, as one shard does: by channel, the newest first."""
+    kept = sorted(
+        every_item(found.bodies), key=lambda item: (item["channel"], -_number_of(item["id"]))
+    )
+    return {"items": kept[:limit]}
 
 
 def _session(ask: Ask) -> Ask:
@@ -111,21 +77,11 @@ def _text(place: tuple[int, int]) -> str:
     return f"{place[0]}-{place[1]}"
 
 
-def _sums(*names: str) -> Any:  # noqa: ANN401 - what joins answers
-    return lambda found: sums.with_sums(found, *names)
+def _sums(*names: str) -> Combine:
+    return lambda found: sums.merged(found, names)
 
 
-def _first(found: Sequence[Json]) -> Json:
-    return found[0]
-
-
-def _latest(field: str) -> Any:  # noqa: ANN401 - what joins answers
-    return lambda found: max(found, key=lambda each: each[field])
-
-
-_by_id = partial(
-    Order, place=itemgetter("id"), read=str, write=str, is_latest_first=True, name="id"
-)
+_by_id = partial(Order, place=itemgetter("id"), is_latest_first=True, name="id")
 _BY_STREAM_ID: Final = Order(
     place=lambda item: _pair(item["id"]), read=_pair, write=_text, is_latest_first=True, name="id"
 )
@@ -136,13 +92,13 @@ RULES: Final[Mapping[str, Rule | Same]] = {
     # The server.
     "about": One(),
     "figures": All(figures),
-    "now": _Now(),
+    "now": Joined(_now, 10, _MOST),
     "now_tables": Same(),
-    "shards": _Shards(),
+    "shards": Joined(_shards),
     "description": Same(),
     "pipeline_result": One(0),
     "pipeline_results": One(0),
-    "audit": _Audit(),
+    "audit": Paged(_BY_STREAM_ID, edit=sums.once),
     "upgrade": All(sums.upgrade),
     "finish_upgrade": All(sums.upgrade, SWEEP_S),
     # Commands name one session, one subject or one topic.
@@ -151,11 +107,11 @@ RULES: Final[Mapping[str, Rule | Same]] = {
     # Channels.
     "channels": Paged(by_name("name", sums.channel)),
     "held_channels": Paged(by_name("channel", sums.held_channel), _WHOLE),
-    "hold_channel": All(_first),
-    "release": All(_first),
+    "hold_channel": All(itemgetter(0)),
+    "release": All(itemgetter(0)),
     "topics": Paged(by_name("channel")),
     "topic": Holder(),
-    "topic_history": _History(),
+    "topic_history": Joined(_history, 20),
     "erase_topic": Holder(_topic),
     # Sessions and queues.
     "sessions": Paged(by_name("key"), names_shard=True),
@@ -189,12 +145,12 @@ RULES: Final[Mapping[str, Rule | Same]] = {
     "letters": Paged(_by_id()),
     "letter": Holder(),
     "groups": Ranked(_kind, "count", sums.group, 50),
-    "remark": All(_latest("at")),
+    "remark": All(partial(max, key=itemgetter("at"))),
     "export": Exported(),
     "import_": Imported(),
     "purge": All(_sums("matched", "purged"), SWEEP_S),
     "replays": Paged(_by_id(combine=sums.replay)),
-    "replay_start": Begun(sums.replay),
+    "replay_start": All(sums.replay, SWEEP_S, begins=True),
     "replay": All(sums.replay),
     "replay_cancel": All(sums.replay),
 }

@@ -5,19 +5,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.web.joint.audited import audited
 from holdfast.web.joint.lists import Order, by_name, joined
-from holdfast.web.joint.sums import channel, trace
+from holdfast.web.joint.sums import channel, once, trace
 
 Names = st.lists(st.text("abc", min_size=1, max_size=3), unique=True, max_size=8)
 EARLIEST = by_name("name")
-AS_TOLD: Any = {
-    "place": lambda item: item["time"],
-    "read": int,
-    "write": str,
-    "is_latest_first": True,
-}
-LATEST = Order(place=lambda item: item["name"], read=str, write=str, is_latest_first=True)
+LATEST = Order(place=lambda item: item["name"], is_latest_first=True)
 
 
 def page(names: list[str], after: str | None, limit: int, *, is_latest: bool) -> dict[str, Any]:
@@ -59,18 +52,18 @@ def test_a_channel_of_several_shards_is_one_item() -> None:
 
 def change(time: int, target: str, detail: Any = None) -> dict[str, Any]:
     about = {"who": "operator/ann", "action": "channel.hold", "outcome": "ok"}
-    return {"id": f"{time}-0", "time": time, "target": target, "detail": detail, **about}
+    return {"time": time, "target": target, "detail": detail, **about}
 
 
 def test_an_audit_has_what_all_shards_did_for_one_request_once() -> None:
     first = [change(9000, "/a"), change(5000, "/a"), change(4990, "/a"), change(100, "/b")]
     second = [change(9002, "/a"), change(4995, "/a", {"sent": 1}), change(4980, "/a")]
-    pages = {n: {"items": items, "cursor": None} for n, items in enumerate((first, second))}
-    page = audited(pages, 100, Order(**AS_TOLD))
+    entries = [{**each, "shard": n} for n, its in enumerate((first, second)) for each in its]
+    kept = once(sorted(entries, key=lambda each: -int(each["time"])))
     # What one shard did twice is twice, and so is what differs.
     told = [(9002, "/a"), (5000, "/a"), (4995, "/a"), (4990, "/a"), (100, "/b")]
-    assert [(each["time"], each["target"]) for each in page["items"]] == told
-    assert all("shard" not in each for each in page["items"])
+    assert [(each["time"], each["target"]) for each in kept] == told
+    assert all("shard" not in each for each in kept)
 
 
 def test_a_message_is_published_once_with_the_copies_of_all_shards() -> None:

@@ -520,14 +520,13 @@ async def test_an_export_is_refused_if_a_shard_ends_after_all_have_answered(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    missing_for = rules.missing_for
+    all_there = rules.all_there
 
-    async def answered_and_ended(*of: Any) -> list[Any]:
-        found = await missing_for(*of)
+    async def answered_and_ended(*of: Any) -> None:
+        await all_there(*of)
         await both.hide(1)
-        return found
 
-    monkeypatch.setattr(rules, "missing_for", answered_and_ended)
+    monkeypatch.setattr(rules, "all_there", answered_and_ended)
     status, found = await ada.ask("GET", "/dead-letters/export")
     assert status == 503
     assert found["error"]["message"] == "shard 1: it cannot be reached"
