@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING
 from holdfast.bayeux.publish.among_shards import AmongShards
 from holdfast.bayeux.publish.from_others import FromOthers
 from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
-from holdfast.bayeux.services.far_presence import PRESENCE, FarPresence
+from holdfast.bayeux.services.far_presence import FarPresence
 from holdfast.bayeux.services.far_subjects import FarSubjects
-from holdfast.bayeux.services.far_topics import ERASE, TOLD, FarTopics
+from holdfast.bayeux.services.far_topics import FarTopics
 from holdfast.bayeux.subscribe.far_histories import FarHistories
 from holdfast.bayeux.subscribe.histories_at_home import HistoriesAtHome
-from holdfast.bayeux.subscribe.history_letter import HISTORIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from holdfast.bayeux.far_work.everywhere import WorkEverywhere
-    from holdfast.bayeux.publish.from_letters import Way
     from holdfast.bayeux.publish.new_messages import MakeAmong
     from holdfast.bayeux.publish.point_to_point import PointToPoint
     from holdfast.bayeux.publish.requests import RequestHandler
@@ -45,15 +43,7 @@ class FarParts:
         self.subjects = FarSubjects(state, homes)
         self.presence = FarPresence(state, homes, others)
         self.work = _work(state, neighbours) if state.work.is_used else None
-        # What does the letters of other shards, by what these are called.
-        self.ways: Mapping[str, Way] = {
-            HISTORIES: HistoriesAtHome(state, homes).carry_out,
-            PRESENCE: self.presence.carry_out,
-            TOLD: self.topics.hear,
-            ERASE: self.topics.carry_out_erasure,
-            **self.requests.ways,
-            **({} if self.work is None else self.work.ways),
-        }
+        HistoriesAtHome(state, homes)
         # These four are circles: each of the parts here calls the one that it is given to.
         state.requests.elsewhere, state.topics.elsewhere = self.requests, self.topics
         state.work.far, state.presence_events.tell = self.work, self.presence.changed
@@ -67,8 +57,6 @@ class FarParts:
             *(state, ptp, self.neighbours),
             requests=self.requests,
             counts=self.topics,
-            ways=self.ways,
-            go_on=self.go_on,
         )
 
     def go_on(self) -> None:

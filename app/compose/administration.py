@@ -193,12 +193,12 @@ def _make_moving(
     # A server alone need not load it.
     from holdfast.store.replays.moving import REPLAYS, Moving
 
-    far, among = far_parts_of(bayeux)
+    far, _ = far_parts_of(bayeux)
     _, homes, others = far.neighbours
 
     def make(is_over: "IsOver") -> Moving:
         moving = Moving(store, letters, receivers, homes, others.is_away, is_over)
-        among.letters.add(REPLAYS, moving.carry_out)
+        bayeux.state.calls.read(REPLAYS, moving.carry_out)
         return moving
 
     return make

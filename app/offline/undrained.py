@@ -3,8 +3,10 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.bayeux.far_work.work_letters import TOLD as TOLD_OF_WORK
-from holdfast.bayeux.far_work.work_letters import is_outcome, told_in
+from orjson import loads
+
+from holdfast.bayeux.far_work.work_calls import TOLD as TOLD_OF_WORK
+from holdfast.bayeux.far_work.work_calls import is_outcome
 from holdfast.bayeux.services.far_topics import TOLD as TOLD_OF_TOPICS
 from holdfast.cluster.frames import DURABLE, LETTER, MESSAGE, Entry, Frame, read
 from holdfast.cluster.places import go_on, openings_of, place_of
@@ -101,4 +103,4 @@ def must_be_taken(entry: Entry) -> bool:
         return bool(entry.flags & DURABLE)
     if entry.kind != LETTER or entry.channel == TOLD_OF_TOPICS:
         return False
-    return entry.channel != TOLD_OF_WORK or any(map(is_outcome, told_in(entry.data).rows))
+    return entry.channel != TOLD_OF_WORK or any(map(is_outcome, loads(entry.data)["rows"]))

@@ -23,7 +23,7 @@ from holdfast.sharding.own_log import OwnLog
 from holdfast.sharding.ports import ShardStore
 
 if TYPE_CHECKING:
-    from holdfast.bayeux.publish.from_letters import FromLetters
+    from holdfast.bayeux.state.calls import Calls
 
 
 # How many channels are remembered with their homes.
@@ -72,7 +72,7 @@ class ShardHomes:
         # By channel with a rule, the home; None if it is this shard, or if there is none.
         self._home_of: dict[str, int | None] = {}
         # What does letters, and the letters that came before it was set.
-        self._from_letters: FromLetters | None = None
+        self._calls: Calls | None = None
         self._early: list[Received] = []
 
     # The core's port
@@ -129,7 +129,7 @@ class ShardHomes:
         return self._others
 
     def may_send(self, shard: int) -> bool:
-        if self._from_letters is None:
+        if self._calls is None:
             # Before it has what an earlier process had, it would tell others that it has nothing.
             return False
         is_behind = shard in self._own.trimming.overflowing
@@ -184,9 +184,9 @@ class ShardHomes:
         """Take the answer to a letter of this shard."""
         self._sent.answered(answer)
 
-    def begin(self, from_letters: "FromLetters", stored: Mapping[str, bytes]) -> None:
+    def begin(self, calls: "Calls", stored: Mapping[str, bytes]) -> None:
         """Do the letters that earlier processes left, and from now on all others."""
-        self._from_letters = from_letters
+        self._calls = calls
         early, self._early = self._early, []
         for received in early:
             self._do(received)
@@ -204,7 +204,7 @@ class ShardHomes:
         self._sent.tick(now)
 
     def _do(self, received: Received) -> None:
-        if self._from_letters is None:
+        if self._calls is None:
             self._early.append(received)
         else:
-            self._from_letters.do(received.for_core, self._core_clock())
+            self._calls.do(received.for_core, self._core_clock())

@@ -132,8 +132,8 @@ class Member:
         self._writes = others.has_served = True
         now = self._clock()
         others.rows.begin(self._stored_facts, now)
-        others.homes.begin(self._among.letters, self._stored_letters)
-        self._among.letters.go_on()
+        others.homes.begin(self._state.calls, self._stored_letters)
+        self._far.go_on()
         self._stored_facts, self._stored_letters = {}, {}
         self._own.tick(now)
 

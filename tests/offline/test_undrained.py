@@ -2,8 +2,9 @@
 
 import pytest
 
-from holdfast.bayeux.far_work.work_letters import BACK, DONE, END, HAS, TAKES, Told
+from holdfast.bayeux.far_work.work_calls import BACK, DONE, END, HAS, TAKES, Told
 from holdfast.cluster.frames import ANSWER, DURABLE, LETTER, MESSAGE, Entry
+from holdfast.delivery.basics.json_text import to_json
 from holdfast.offline.undrained import must_be_taken
 
 
@@ -12,7 +13,7 @@ def entry(kind: int, channel: str, *, flags: int = 0, data: bytes = b"{}") -> En
 
 
 def told(*rows: list[object]) -> Entry:
-    return entry(LETTER, "work told", data=Told(7, 0, rows).to_json())
+    return entry(LETTER, "work told", data=to_json(Told(7, 0, rows)._asdict()))
 
 
 @pytest.mark.parametrize(

@@ -273,17 +273,17 @@ def copies_are_counted_twice_if_a_restart_fails(stack: ExitStack) -> None:
 def erasures_stay_at_their_home(stack: ExitStack) -> None:
     """Other shards say that they have erased the topic."""
 
-    def only_say_so(self: FarTopics, letter: Any, _: float) -> None:
-        self._tell_erased(letter)
+    def only_say_so(self: FarTopics, _: Any, asker: Any, __: float) -> None:
+        self._tell_erased(asker)
 
-    replace(stack, FarTopics, "carry_out_erasure", only_say_so)
+    replace(stack, FarTopics, "_carry_out_erasure", only_say_so)
 
 
 def lost_erasures_hide_subscriptions(stack: ExitStack) -> None:
     """The home leaves out what another shard has until that one says that it has erased it."""
     answered = FarTopics._erased_at
 
-    def only_if_done(self: FarTopics, answer: bytes | None, **what: Any) -> None:
+    def only_if_done(self: FarTopics, answer: Any, **what: Any) -> None:
         key = what["name"], what["shard"]
         answered(self, answer, **what)
         if answer is None:

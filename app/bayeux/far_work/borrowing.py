@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from holdfast.bayeux.far_work.work_letters import (
+from holdfast.bayeux.far_work.work_calls import (
     BACK,
     DONE,
     END,
@@ -18,12 +18,14 @@ from holdfast.bayeux.far_work.work_letters import (
     TAKES,
     TOLD,
     Row,
+    Taken,
     Told,
     is_outcome,
     parts_of,
-    taken_in,
+    size_of_row,
 )
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.calls import Answer, said_by
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.codec.attributes import row_of_attempts, rows_of_refusals
 from holdfast.delivery.messages.message import Message
@@ -61,7 +63,7 @@ class Borrows:
     def __init__(self, state: ServerState, homes: HomesPort, shard: int) -> None:
         self._state = state
         self._homes = homes
-        self._shard = shard
+        self.shard = shard
         # The number of this beginning, 0 before the first one, and of the next part.
         self._epoch = self._part = 0
         # The sessions that take work, with what says so.
@@ -142,7 +144,7 @@ class Borrows:
         if self._contact_at is None:
             return not self._is_sure
         # A shard asks before it gives work to others: what it has told since then may say so.
-        heard_at = self._homes.heard_at(self._shard)
+        heard_at = self._homes.heard_at(self.shard)
         return not self._is_sure or self._is_out_of_contact or self._is_over(heard_at)
 
     @property
@@ -175,7 +177,7 @@ class Borrows:
 
     @property
     def _may_send(self) -> bool:
-        return self._homes.may_send(self._shard)
+        return self._homes.may_send(self.shard)
 
     def _begin(self) -> None:
         unheard = [row for rows in self._unheard.values() for row in rows]
@@ -195,18 +197,18 @@ class Borrows:
             self._is_due = True
             return
         rows, self._rows = self._rows, []
-        for part in parts_of(rows):
+        for part in parts_of(rows, size_of_row):
             told = Told(self._epoch, self._part, part)
             self._unheard[self._part] = [row for row in part if is_outcome(row)]
             answered = partial(self._answered, self._epoch, self._part)
             self._part += 1
-            self._homes.send(self._shard, TOLD, told.to_json(), answered)
+            self._state.calls.send(self.shard, TOLD, told._asdict(), answered)
 
-    def _answered(self, epoch: int, part: int, answer: bytes | None) -> None:
+    def _answered(self, epoch: int, part: int, answer: Answer | None) -> None:
         if epoch != self._epoch:
             return
-        taken = taken_in(answer)
-        if not taken.is_taken:
+        taken = said_by(Taken, answer)
+        if taken is None or not taken.is_taken:
             self._is_due = True
             return
         self._unheard.pop(part, None)

@@ -1,34 +1,23 @@
 """Work queues among several shards; a `FarWork`. A server alone does not load this module."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from holdfast.bayeux.far_work.borrowing import Borrows
 from holdfast.bayeux.far_work.lending import Lender, Loan, StandIn
-from holdfast.bayeux.far_work.work_letters import (
-    ASKED,
-    LENT,
-    TOLD,
-    Job,
-    Taken,
-    lent_in,
-    may_others_have_it,
-    told_in,
-)
+from holdfast.bayeux.far_work.work_calls import ASKED, LENT, TOLD, Job, Taken, Told
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.calls import Asker, Asking
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.channels import Channel, overlaps
+from holdfast.delivery.codec.attributes import Way
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.other_shards import OthersPort
 from holdfast.delivery.requests.responders import silent_on
 from holdfast.delivery.shared_queues.lent_work import LentWork
 from holdfast.delivery.shared_queues.work import Borrowed, borrowed_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # How long this shard waits after its start for others to say what they have.
 _UNSURE_S: Final = 5.0
@@ -86,11 +75,9 @@ class WorkEverywhere:
         self._began: float | None = None
         self._away: set[int] = set()
         self._is_unsure = True
-        self.ways: Mapping[str, Callable[[ShardLetter, float], None]] = {
-            LENT: self._borrow,
-            ASKED: self._begin,
-            TOLD: self._hear,
-        }
+        state.calls.handle(LENT, self._borrow, Way.LOAN)
+        state.calls.handle(ASKED, self._begin)
+        state.calls.handle(TOLD, self._hear)
 
     # As work queues see it
 
@@ -220,22 +207,26 @@ class WorkEverywhere:
                 self._borrows[each.home].done(each)
         self._end_turn_soon()
 
-    # Letters
+    # What other shards ask
 
-    def _borrow(self, letter: ShardLetter, _: float) -> None:
-        lent = lent_in(letter.data, letter.sender)
-        borrows = self._borrows[letter.sender]
-        if borrows.may_take(lent.epoch):
-            for job in lent.jobs:
-                self._take(borrows, job)
-        self._homes.answer(letter, Taken(True).to_json())
+    def _borrow(self, lent: Asking, asker: Asker, _: float) -> None:
+        borrows = self._borrows_of(asker)
+        if borrows.may_take(lent["epoch"]):
+            for (lease, key), message in zip(lent["jobs"], lent["enclosed"], strict=True):
+                self._take(borrows, Job(lease, key, message))
+        asker.answer(Taken(True)._asdict())
         self._end_turn_soon()
+
+    def _borrows_of(self, asker: Asker) -> Borrows:
+        assert asker.shard is not None
+        return self._borrows[asker.shard]
 
     def _take(self, borrows: Borrows, job: Job) -> None:
         state, message, known = self._state, job.message, self._known.get(job.key)
-        record = borrowed_of(message)
-        if record is None or job.lease in borrows.copies:
+        if job.lease in borrows.copies:
             return
+        record = Borrowed(borrows.shard, job.lease)
+        record.mark(message)
         if known is None or job.key not in borrows.takers:
             borrows.back(message, job.lease, job.key)
             return
@@ -256,14 +247,13 @@ class WorkEverywhere:
             state.hub.settling.watch_expiry(session)
         state.hub.make_ready(session)
 
-    def _begin(self, letter: ShardLetter, _: float) -> None:
-        doubt = may_others_have_it(letter.data)
-        self._borrows[letter.sender].begin_soon(others_may_have_it=doubt)
-        self._homes.answer(letter, Taken(True).to_json())
+    def _begin(self, asked: Asking, asker: Asker, _: float) -> None:
+        self._borrows_of(asker).begin_soon(others_may_have_it=asked["others_may_have_it"])
+        asker.answer(Taken(True)._asdict())
 
-    def _hear(self, letter: ShardLetter, _: float) -> None:
-        taken = self._lenders[letter.sender].take(told_in(letter.data))
-        self._homes.answer(letter, taken.to_json())
+    def _hear(self, told: Asking, asker: Asker, _: float) -> None:
+        assert asker.shard is not None
+        asker.answer(self._lenders[asker.shard].take(Told(**told))._asdict())
 
     # The life of this shard
 

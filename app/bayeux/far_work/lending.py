@@ -10,7 +10,7 @@ reached.
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from holdfast.bayeux.far_work.work_letters import (
+from holdfast.bayeux.far_work.work_calls import (
     ASKED,
     BACK,
     DONE,
@@ -18,18 +18,17 @@ from holdfast.bayeux.far_work.work_letters import (
     GONE,
     HAS,
     LENT,
-    MOST_BYTES,
-    MOST_ROWS,
     TAKES,
     Job,
     Row,
     Taken,
     Told,
-    asking,
     is_outcome,
-    packed,
+    parts_of,
+    size_of_job,
 )
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.calls import Answer
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.codec.attributes import attempts_in, refusals_in
@@ -171,26 +170,23 @@ class Lender:
     def flush(self) -> None:
         """Send what was lent."""
         jobs, self._unsent = self._unsent, []
-        part: list[Job] = []
-        size = 0
-        for job in jobs:
-            if part and (len(part) >= MOST_ROWS or size + len(job.message.wire) > MOST_BYTES):
-                self._send(part)
-                part, size = [], 0
-            part.append(job)
-            size += len(job.message.wire)
-        if part:
+        for part in parts_of(jobs, size_of_job):
             self._send(part)
 
     def _send(self, jobs: list[Job]) -> None:
         epoch = self._epoch
 
-        def answered(answer: bytes | None) -> None:
+        def answered(answer: Answer | None) -> None:
             if answer is None and epoch == self._epoch:
                 # Whether it came there, or may yet come, only the next beginning says.
                 self._begin(0)
 
-        self._homes.send(self._shard, LENT, packed(epoch, jobs), answered)
+        lent = {
+            "epoch": epoch,
+            "jobs": [[each.lease, each.key] for each in jobs],
+            "enclosed": [each.message for each in jobs],
+        }
+        self._state.calls.send(self._shard, LENT, lent, answered)
 
     def tick(self, now: float, *, is_away: bool = False) -> None:
         """Ask again, as long as it has not told everything.
@@ -205,7 +201,9 @@ class Lender:
         may_ask = bool(self._loans) or not is_away
         if may_ask and now >= self._ask_at and self._homes.may_send(self._shard):
             self._ask_at = now + _AGAIN_S
-            self._homes.send(self._shard, ASKED, asking(self._may_have_lost), ignore)
+            # Others may get work that it has, until it has begun.
+            asked = {"others_may_have_it": self._may_have_lost}
+            self._state.calls.send(self._shard, ASKED, asked, ignore)
         # While the store here takes no letters, the other shard is not asked.
         can_ask = self._state.store.takes_messages
         self._silent_since = min(self._silent_since, now) if can_ask else inf

@@ -1,22 +1,22 @@
-"""Sends messages to destinations at several shards: several letters, one reply."""
+"""Sends messages to destinations at several shards: several calls, one reply."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from holdfast.bayeux.publish.addressed_here import AddressedHere, kept_with
-from holdfast.bayeux.publish.addressed_letter import (
+from holdfast.bayeux.publish.addressed_here import (
     ADDRESSED,
     Addressed,
-    Result,
-    State,
-    packed,
+    AddressedHere,
+    kept_with,
 )
 from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.joined_results import JoinedResults
 from holdfast.bayeux.publish.point_to_point import Addressing
 from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.publish.results import State
 from holdfast.bayeux.publish.shards_of import shard_of
+from holdfast.bayeux.state.calls import Answer, Asker
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.destinations import Destination
 from holdfast.delivery.messages.crossing import Spared, spared_by
@@ -45,7 +45,7 @@ class AddressedEverywhere:
         """
         if not all(shard is None or homes.may_send(shard) for shard in groups):
             return PersistOutcome.REFUSED
-        sending = _Sending(self, publish, qos, groups=groups, homes=homes)
+        sending = _Sending(self, publish, qos, groups)
         self.order.take(Turn(publish.channel.name, sending.begin, sending.refuse))
         return None
 
@@ -58,13 +58,10 @@ class _Sending:
         parts: AddressedEverywhere,
         publish: EventPublish,
         qos: Qos,
-        *,
         groups: Groups,
-        homes: HomesPort,
     ) -> None:
         self._parts, self._state = parts, parts.state
         self._publish, self._qos = publish, qos
-        self._homes = homes
         self._elsewhere = {shard: each for shard, each in groups.items() if shard is not None}
         self._own = groups.get(None, ())
         count = len(self._elsewhere if qos.is_subscribable else groups)
@@ -73,7 +70,7 @@ class _Sending:
         self._is_published_here = False
 
     def begin(self, turn: Turn) -> bool:
-        """Send the letters, once the store has what was published before. Returns if it is over."""
+        """Ask the shards, once the store has what was published before. Returns if it is over."""
         if self._state.hub.is_coming(turn.channel):
             self._state.when_kept(partial(self._begin_later, turn))
             return False
@@ -84,7 +81,7 @@ class _Sending:
             self._parts.order.over(turn)
 
     def _send_stored(self, turn: Turn) -> bool:
-        """Send the letters, when the store has the request that is in them, as for work.
+        """Ask them, when the store has the request that they are asked for, as for work.
 
         With subscribers, the message is stored here, too, and the request with it.
         """
@@ -104,19 +101,18 @@ class _Sending:
         is_subscribable = self._qos.is_subscribable
         self._joined.complete = partial(self._finish, turn) if is_subscribable else self._tell
         for shard, destinations in self._elsewhere.items():
-            letter = packed(self._addressed(destinations))
+            asked = self._addressed(destinations).to_asking()
             answered = partial(self._joined.answered, destinations)
-            self._homes.send(shard, ADDRESSED, letter, answered)
+            self._state.calls.send(shard, ADDRESSED, asked, answered)
         if self._own and not is_subscribable:
             publish, addressed = self._publish, self._addressed(self._own)
-            self._parts.here.publish(
-                addressed, self._known_here, now=publish.now, sender=publish.sender
-            )
+            asker = Asker(self._answered_here)
+            self._parts.here.publish(addressed, asker, now=publish.now, sender=publish.sender)
         return not is_subscribable
 
-    def _known_here(self, result: Result | None, is_stored: bool) -> None:
-        self._is_published_here = result is not None and result.state is State.KEPT
-        self._joined.known(result, is_stored)
+    def _answered_here(self, answer: Answer | None) -> None:
+        self._is_published_here = answer is not None and answer["state"] == State.KEPT
+        self._joined.answered(self._own, answer)
 
     def _tell(self) -> None:
         """Tell a publish without subscribers what became of it."""

@@ -1,6 +1,6 @@
 """Publishing in one of several shards: what goes elsewhere, and what one shard cannot do."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 from holdfast.bayeux.publish.addressed_everywhere import AddressedEverywhere, groups_of
@@ -8,7 +8,6 @@ from holdfast.bayeux.publish.addressed_here import AddressedHere
 from holdfast.bayeux.publish.at_home import AtHome, PublishHere
 from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
 from holdfast.bayeux.publish.event import EventPublish, Far
-from holdfast.bayeux.publish.from_letters import FromLetters, Way
 from holdfast.bayeux.publish.made_topics import CountsPort, MadeTopics
 from holdfast.bayeux.publish.point_to_point import PointToPoint
 from holdfast.bayeux.publish.qos import Qos
@@ -28,7 +27,6 @@ class AmongShards:
 
     Args:
         counts: Counts what is here of topics elsewhere.
-        ways: What does the letters of other features, and `go_on` what goes on with them.
         distribute: Publishes what does not go to destinations elsewhere. Raises `Refused`.
         publish_here: Publishes to a channel whose home is here.
     """
@@ -41,8 +39,6 @@ class AmongShards:
         *,
         requests: RequestsEverywhere,
         counts: CountsPort,
-        ways: Mapping[str, Way],
-        go_on: Callable[[], None],
         distribute: Distribute,
         publish_here: PublishHere,
     ) -> None:
@@ -59,13 +55,6 @@ class AmongShards:
         self.made = MadeTopics(state, others, self.home_of, counts)
         # Does what other shards ask for.
         self.at_home = AtHome(state, homes, partial(self.made.publish, go=publish_here))
-        self.letters = FromLetters(
-            *(state, homes),
-            here=here,
-            at_home=self.at_home,
-            ways=ways,
-            go_on=go_on,
-        )
 
     def check(self, publish: EventPublish, qos: Qos) -> None:
         """Refuse a publish whose channel another shard holds, if it asks for that."""

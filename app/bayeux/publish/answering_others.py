@@ -8,26 +8,24 @@ from typing import TYPE_CHECKING, Final, cast
 from orjson import loads
 
 from holdfast.bayeux.publish.event import EventPublish, Far
-from holdfast.bayeux.publish.repeated_letters import RepeatedLetters
-from holdfast.bayeux.publish.request_letters import (
+from holdfast.bayeux.publish.repeated_calls import RepeatedCalls
+from holdfast.bayeux.publish.request_calls import (
     NOBODY_ANSWERS,
     REPLIED,
     SAID,
-    Reply,
     Responders,
-    Said,
-    verdict_in,
+    Verdict,
 )
 from holdfast.bayeux.publish.requests import FAULTS
 from holdfast.bayeux.publish.shards_of import shard_of_reply
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.calls import Answer, Asker, said_by
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.channels import REPLIES
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.basics.timers import Timers
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.queues.queue import CallbackQueue
@@ -72,7 +70,7 @@ class AnsweringOthers:
     def __init__(self, state: ServerState, homes: HomesPort) -> None:
         self._state = state
         self._homes = homes
-        self._letters = RepeatedLetters(homes)
+        self._calls = RepeatedCalls(state.calls)
         self._by_address: dict[str, FarRequest[Session]] = {}
         # A dict in place of a set, which would have the order of addresses in memory.
         self._of_key: dict[str, dict[FarRequest[Session], None]] = {}
@@ -145,17 +143,17 @@ class AnsweringOthers:
         self._timers.ring_by(request, request.ends_at)
         return request
 
-    def tell(self, letter: ShardLetter, address: str) -> None:
+    def tell(self, asker: Asker, address: str) -> None:
         """Answer who may answer the request. Its message came before, or never comes."""
         request = self._by_address.get(address)
         found = NOBODY_ANSWERS
         if request is not None:
             request.is_told = True
             found = self._responders(request)
-        self._homes.answer(letter, found.to_json())
+        asker.answer(found._asdict())
 
     def has_told(self, address: str) -> None:
-        """Take note that the answer to a letter has said who may answer the request."""
+        """Take note that the answer to a call has said who may answer the request."""
         request = self._by_address.get(address)
         if request is not None:
             request.is_told = True
@@ -207,8 +205,8 @@ class AnsweringOthers:
         """Do nothing: the requester's shard asks the others."""
 
     def _say(self, request: FarRequest[Session], responders: Responders) -> None:
-        letter = Said(request.address, responders).to_json()
-        self._letters.send(request, request.shard, SAID, letter, answered=ignore)
+        said = {"address": request.address, **responders._asdict()}
+        self._calls.ask(request, request.shard, SAID, said, answered=ignore)
 
     def session_ended(self, key: str) -> None:
         """Record that this session answers no request."""
@@ -263,9 +261,9 @@ class AnsweringOthers:
             return PersistOutcome.REFUSED
         request.responders.remove(key)
         request.spoken[key] = HAS_REPLIED
-        letter = Reply(address, key, sender.name, loads(wire)).to_json()
+        reply = {"address": address, "key": key, "sender": sender.name, "event": loads(wire)}
         heard = partial(self._heard, publish, sender, request)
-        self._homes.send(request.shard, REPLIED, letter, heard)
+        self._state.calls.send(request.shard, REPLIED, reply, heard)
         return None
 
     def _heard(
@@ -273,7 +271,7 @@ class AnsweringOthers:
         publish: EventPublish,
         sender: Session,
         request: FarRequest[Session],
-        answer: bytes | None,
+        answer: Answer | None,
     ) -> None:
         outcome = PersistOutcome.UNKNOWN
         if answer is not None:
@@ -292,13 +290,12 @@ class AnsweringOthers:
         if publish.done is not None:
             publish.done(outcome)
 
-    def _outcome(self, publish: EventPublish, address: str, answer: bytes) -> PersistOutcome:
-        try:
-            verdict = verdict_in(answer)
-            fault = ReplyFault(verdict.fault) if verdict.fault else None
-        except (ValueError, KeyError, TypeError):
+    def _outcome(self, publish: EventPublish, address: str, answer: Answer) -> PersistOutcome:
+        verdict = said_by(Verdict, answer)
+        if verdict is None:
             publish.far = Far(refused=Refused(ErrorReply.SERVER_FAULT))
             return PersistOutcome.REFUSED
+        fault = ReplyFault(verdict.fault) if verdict.fault else None
         if fault is not None:
             publish.far = Far(refused=Refused(FAULTS[fault], address))
         is_kept = fault is None and not verdict.is_refused
@@ -309,7 +306,7 @@ class AnsweringOthers:
     def tick(self, now: float) -> None:
         """End requests whose deadline has passed, and forget those that ended long before."""
         self._now = now
-        self._letters.tick()
+        self._calls.tick()
         for each in self._remembered.before(now - REMEMBERED_S, _MOST_DUE):
             self._forget(each)
         now_ms = self._state.node.now_ms()

@@ -3,48 +3,42 @@
 from collections.abc import Sequence
 from functools import partial
 
-from holdfast.bayeux.publish.addressed_letter import addressed_in
+from holdfast.bayeux.publish.addressed_here import only_to
 from holdfast.bayeux.publish.answering_others import AnsweringOthers
-from holdfast.bayeux.publish.request_letters import NOBODY_ANSWERS, Responders
+from holdfast.bayeux.publish.request_calls import ASKED_ONE, NOBODY_ANSWERS, Responders
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.calls import Answer, Asker, Asking
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.shard_letter import Effect, ShardLetter
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestStep
-from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.requests.of_others import asked_elsewhere
-from holdfast.delivery.routing.publishes import Publish
 from holdfast.delivery.routing.selections import Candidate
 
 
 class AskedForOne:
     """Gives such a request to one session here."""
 
-    def __init__(self, state: ServerState, homes: HomesPort, answering: AnsweringOthers) -> None:
+    def __init__(self, state: ServerState, answering: AnsweringOthers) -> None:
         self._state = state
-        self._homes = homes
         self._answering = answering
+        state.calls.handle(ASKED_ONE, self._carry_out)
 
-    def carry_out(self, letter: ShardLetter, now: float) -> None:
-        """Give the message of a letter to one receiver, if there is any."""
-        addressed = addressed_in(letter.data)
-        state, message = self._state, addressed.message
-        asked, channel = asked_elsewhere(message), state.channels.named(message.channel)
+    def _carry_out(self, asking: Asking, asker: Asker, now: float) -> None:
+        """Give the message to one receiver, if there is any."""
+        [message] = asking["enclosed"]
+        persistent, asked = asking["persistent"], asked_elsewhere(message)
         chosen = () if asked is None or self._is_over(message) else self._choose(message)
         if asked is None or not chosen:
-            self._homes.answer(letter, NOBODY_ANSWERS.to_json())
+            asker.answer(NOBODY_ANSWERS._asdict())
             return
-        is_kept = addressed.persistent is not False and any(each.is_durable for each in chosen)
+        is_kept = persistent is not False and any(each.is_durable for each in chosen)
         self._answering.enter(message, asked, is_kept=is_kept)
-        Effect(letter, Responders([each.key for each in chosen], {}).to_json()).mark(message)
-        if message.linger_s is None:
-            message.linger_s = state.rules.of(channel).lazy_timeout_s
-        publish: Publish[Session] = Publish(channel)
-        publish.message, publish.persistent = message, addressed.persistent
-        publish.addressed, publish.is_subscribable = chosen, False
-        known = partial(self._known, letter, message, asked.address)
+        answer = Responders([each.key for each in chosen], {})._asdict()
+        asker.answer_with(message, answer)
+        known = partial(self._known, asker, message, address=asked.address, answer=answer)
+        publish = only_to(self._state, message, chosen, persistent)
         publish.step = RequestStep(NO_FIELDS, known)
-        outcome = state.hub.publish(publish)
+        outcome = self._state.hub.publish(publish)
         if outcome is not None:
             known(outcome)
 
@@ -60,10 +54,16 @@ class AskedForOne:
         return state.work.choose(receivers, message)
 
     def _known(
-        self, letter: ShardLetter, message: Message, address: str, outcome: PersistOutcome
+        self,
+        asker: Asker,
+        message: Message,
+        outcome: PersistOutcome,
+        *,
+        address: str,
+        answer: Answer,
     ) -> None:
         if outcome is PersistOutcome.KEPT and message.is_durable:
-            self._homes.has_answered(message)
+            asker.answer_kept(message, answer)
             self._answering.has_told(address)
         else:
-            self._answering.tell(letter, address)
+            self._answering.tell(asker, address)

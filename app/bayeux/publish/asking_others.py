@@ -5,31 +5,29 @@ from functools import partial
 from itertools import count
 from typing import NamedTuple
 
-from holdfast.bayeux.publish.addressed_letter import Addressed, packed
-from holdfast.bayeux.publish.repeated_letters import RepeatedLetters
-from holdfast.bayeux.publish.request_letters import (
+from holdfast.bayeux.publish.repeated_calls import RepeatedCalls
+from holdfast.bayeux.publish.request_calls import (
     ASKED,
     ASKED_ONE,
     NOBODY_ANSWERS,
+    REPLIED,
+    SAID,
     Responders,
     Verdict,
-    reply_in,
-    responders_in,
-    said_in,
 )
 from holdfast.bayeux.publish.requests import RequestHandler
 from holdfast.bayeux.publish.shards_of import shard_of_session
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.calls import Answer, Asker, Asking, said_by
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.shard_letter import Effect, ShardLetter
 from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.requests.request import ReplyFault, Request
 from holdfast.delivery.shared_queues.work_queues import key_of_queue
 
-_DONE = b"{}"
+# What a reply says.
+_REPLY = ("address", "key", "sender", "event")
 
 
 class AskingOthers:
@@ -40,8 +38,10 @@ class AskingOthers:
         self._requests = state.requests
         self._homes = homes
         self._handler = handler
-        self._letters = RepeatedLetters(homes)
+        self._calls = RepeatedCalls(state.calls)
         self._turns = count()
+        state.calls.handle(SAID, self._say)
+        state.calls.handle(REPLIED, self._reply)
 
     # Asking
 
@@ -51,9 +51,8 @@ class AskingOthers:
             self._ask(request, shard)
 
     def _ask(self, request: Request[Session], shard: int) -> None:
-        letter = to_json({"address": request.address})
         heard = partial(self._heard, request, shard)
-        self._letters.send(request, shard, ASKED, letter, answered=heard)
+        self._calls.ask(request, shard, ASKED, {"address": request.address}, answered=heard)
 
     def ask_one(self, request: Request[Session], message: Message, persistent: bool | None) -> None:
         """Ask one session of another shard, when those before it on the channel are on their way.
@@ -81,23 +80,19 @@ class AskingOthers:
             return
         shard, *_ = request.unheard
         heard = partial(self._heard_of_one, asked, shard)
-        if not self._homes.may_send(shard):
-            heard(None)
-            return
-        letter = packed(Addressed(asked.message, (), (), asked.persistent))
-        self._homes.send(shard, ASKED_ONE, letter, heard)
+        asking = {"enclosed": [asked.message], "persistent": asked.persistent}
+        self._state.calls.ask(shard, ASKED_ONE, asking, heard)
 
-    def _heard_of_one(self, asked: "_ForOne", shard: int, answer: bytes | None) -> None:
+    def _heard_of_one(self, asked: "_ForOne", shard: int, answer: Answer | None) -> None:
         request = asked.request
         if self._is_over(request):
             return
         if answer is None:
-            # Whether anybody was asked is in the answer to the next letter.
-            letter = to_json({"address": request.address})
+            # Whether anybody was asked is in the answer to the next question.
             again = partial(self._heard_of_one, asked, shard)
-            self._letters.send(request, shard, ASKED, letter, answered=again)
+            self._calls.ask(request, shard, ASKED, {"address": request.address}, answered=again)
             return
-        found = _read(answer)
+        found = said_by(Responders, answer) or NOBODY_ANSWERS
         if found.keys or found.lost:
             request.unheard = ()
             self._take(request, shard, found)
@@ -120,13 +115,13 @@ class AskingOthers:
 
     def tick(self) -> None:
         """Repeat what had no answer."""
-        self._letters.tick()
+        self._calls.tick()
 
     # What other shards say
 
-    def _heard(self, request: Request[Session], shard: int, answer: bytes) -> None:
+    def _heard(self, request: Request[Session], shard: int, answer: Answer) -> None:
         _hears(request, shard)
-        self._take(request, shard, _read(answer))
+        self._take(request, shard, said_by(Responders, answer) or NOBODY_ANSWERS)
 
     def _take(self, request: Request[Session], shard: int, found: Responders) -> None:
         """Take over who may answer, and who will not."""
@@ -160,64 +155,56 @@ class AskingOthers:
             code_and_text = None if refusal is None else (refusal[0], refusal[1])
             self._requests.lose(request, key, code_and_text)
 
-    def say(self, letter: ShardLetter) -> None:
-        """Do a letter that says what has changed at the shard of its receivers."""
-        said = said_in(letter.data)
-        request = self._requests.at(said.address)
+    def _say(self, said: Asking, asker: Asker, _: float) -> None:
+        """Take what has changed at the shard of its receivers."""
+        request = self._requests.at(said["address"])
         if request is not None and not self._is_over(request):
-            keys, lost = said.responders
-            self._requests.grant(request, [*keys, *lost])
-            self._lose(request, lost)
-        self._homes.answer(letter, _DONE)
+            self._requests.grant(request, [*said["keys"], *said["lost"]])
+            self._lose(request, said["lost"])
+        asker.answer({})
 
     # Replies
 
-    def reply(self, letter: ShardLetter) -> None:
-        """Do a letter with a reply: deliver it, if it counts."""
-        reply = reply_in(letter.data)
-        request, fault = self._requests.accept_from(reply.address, reply.key)
-        event = {**reply.event}
+    def _reply(self, reply: Asking, asker: Asker, _: float) -> None:
+        """Deliver a reply, if it counts."""
+        address, key, sender, event = (reply[each] for each in _REPLY)
+        request, fault = self._requests.accept_from(address, key)
         if request is not None and fault is ReplyFault.LATE:
-            self._handler.bury(request, event, None, reply.sender)
+            self._handler.bury(request, event, None, sender)
         if fault is not None or request is None:
-            verdict = Verdict((fault or ReplyFault.DENIED).value)
-            self._homes.answer(letter, verdict.to_json())
+            asker.answer(Verdict((fault or ReplyFault.DENIED).value)._asdict())
             return
         wire = self._handler.wire(request, event, None)
-        message = self._state.request_events.message(request, wire, reply.sender)
-        Effect(letter, Verdict().to_json()).mark(message)
-        fields = self._requests.fields_of_reply(request, reply.key)
-        known = partial(self._known, _Coming(letter, request, reply.key, message))
+        message = self._state.request_events.message(request, wire, sender)
+        asker.answer_with(message, Verdict()._asdict())
+        fields = self._requests.fields_of_reply(request, key)
+        known = partial(self._known, _Coming(asker, request, key, message))
         step = RequestStep(fields, known)
-        channel = self._state.channels.named(reply.address)
+        channel = self._state.channels.named(address)
         try:
             outcome = self._state.request_events.deliver(
                 request, channel, message=message, step=step
             )
         except BaseException:
-            self._requests.unanswered(request, reply.key)
+            self._requests.unanswered(request, key)
             raise
         if outcome is not None:
             known(outcome)
 
     def _known(self, coming: "_Coming", outcome: PersistOutcome) -> None:
-        letter, request, key, message = coming
+        asker, request, key, message = coming
         if outcome is PersistOutcome.REFUSED:
             self._requests.unanswered(request, key)
-            self._homes.answer(letter, Verdict(is_refused=True).to_json())
+            asker.answer(Verdict(is_refused=True)._asdict())
             return
         self._requests.answered(request, key)
-        if message.is_durable:
-            # The call that has stored it has answered the letter.
-            self._homes.has_answered(message)
-        else:
-            self._homes.answer(letter, Verdict().to_json())
+        asker.answer_kept(message, Verdict()._asdict())
 
 
 class _Coming(NamedTuple):
-    """A reply that is being delivered: its letter, whose it is, and its message."""
+    """A reply that is being delivered: who brings it, whose it is, and its message."""
 
-    letter: ShardLetter
+    asker: Asker
     request: Request[Session]
     key: str
     message: Message
@@ -233,11 +220,3 @@ class _ForOne(NamedTuple):
 
 def _hears(request: Request[Session], shard: int) -> None:
     request.unheard = tuple(each for each in request.unheard if each != shard)
-
-
-def _read(answer: bytes) -> Responders:
-    """Return what the answer says. A letter that could not be done has no responders."""
-    try:
-        return responders_in(answer)
-    except (ValueError, KeyError, TypeError):
-        return NOBODY_ANSWERS

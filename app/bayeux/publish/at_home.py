@@ -4,22 +4,15 @@ from collections.abc import Callable
 from functools import partial
 
 from holdfast.bayeux.publish.event import EventPublish, Far
-from holdfast.bayeux.publish.home_letter import (
-    PUBLISHED,
-    Answer,
-    State,
-    answer_of,
-    packed,
-    publish_in,
-)
+from holdfast.bayeux.publish.home_call import PUBLISHED, asked_of_home, publish_in
 from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.publish.results import Result, State, refusal
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.calls import Answer, Asker, Asking, said_by
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.messages.crossing import Spared
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.publish_key import publish_key_of
-from holdfast.delivery.messages.shard_letter import Effect, ShardLetter, effect_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestStep
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.requests.of_others import Asked
@@ -44,8 +37,9 @@ class AtHome:
         # By topic: how many messages that are on their way to the store have saved it, and the
         # record that was saved last.
         self._drafts: dict[str, tuple[int, TopicRecord]] = {}
-        # How many letters wait until the store has what precedes them.
+        # How many calls wait until the store has what precedes them.
         self._waiting = 0
+        state.calls.handle(PUBLISHED, self._carry_out)
 
     # For clients here
 
@@ -64,8 +58,8 @@ class AtHome:
             draft.id = self._state.node.stamp()
             qos.request.is_work, qos.request.unheard = True, (home,)
         qos.qualify(draft, sender)
-        letter = packed(publish, draft, wire, echoes=echoes)
-        send = partial(self._homes.send, home, PUBLISHED, letter)
+        asked = asked_of_home(publish, draft, wire, echoes=echoes)
+        send = partial(self._state.calls.send, home, PUBLISHED, asked)
         self._send_in_order(
             qos.request, draft, partial(send, partial(self._answered, publish, draft))
         )
@@ -74,7 +68,7 @@ class AtHome:
     def _send_in_order(
         self, request: Request[Session] | None, draft: Message, send: Callable[[], None]
     ) -> None:
-        """Send a letter, when the store has the request that is in it.
+        """Ask the home, when the store has the request that it is asked for.
 
         Otherwise, after a kill, sessions would answer a request of which its shard knows nothing.
         """
@@ -92,7 +86,7 @@ class AtHome:
         self._waiting -= 1
         send()
 
-    def _answered(self, publish: EventPublish, draft: Message, answer: bytes | None) -> None:
+    def _answered(self, publish: EventPublish, draft: Message, answer: Answer | None) -> None:
         outcome = PersistOutcome.UNKNOWN
         if answer is not None:
             outcome = self._outcome(publish, draft, answer)
@@ -121,10 +115,9 @@ class AtHome:
         elif outcome is PersistOutcome.UNKNOWN:
             self._state.requests.crossed(request)
 
-    def _outcome(self, publish: EventPublish, draft: Message, answer: bytes) -> PersistOutcome:
-        try:
-            found = answer_of(answer)
-        except (ValueError, KeyError, TypeError):
+    def _outcome(self, publish: EventPublish, draft: Message, answer: Answer) -> PersistOutcome:
+        found = said_by(Result, answer)
+        if found is None:
             publish.far = Far(refused=Refused(ErrorReply.SERVER_FAULT))
             return PersistOutcome.REFUSED
         draft.id = found.id
@@ -144,11 +137,12 @@ class AtHome:
                 publish.far = Far(refused=self._refused(publish, found))
             case State.UNKNOWN:
                 return PersistOutcome.UNKNOWN
-            case State.NOT_STORED:
+            case _:
+                # The store of the home does not take it.
                 pass
         return PersistOutcome.REFUSED
 
-    def _refused(self, publish: EventPublish, found: Answer) -> Refused:
+    def _refused(self, publish: EventPublish, found: Result) -> Refused:
         if publish.sender is not None and found.error == ErrorReply.BUDGET_EXCEEDED.name:
             # The sender is here, and so are the books of who exceeds a quota.
             quotas = self._state.quotas
@@ -157,11 +151,11 @@ class AtHome:
 
     # For other shards
 
-    def carry_out(self, letter: ShardLetter, now: float) -> None:
-        """Publish what a letter asks for, and answer it."""
-        publish, wire, spared, work = publish_in(letter, self._state.channels, now)
+    def _carry_out(self, asking: Asking, asker: Asker, now: float) -> None:
+        """Publish what another shard asks for, and answer."""
+        publish, wire, spared, work = publish_in(asking, asker, self._state.channels, now)
         if work is not None and work.deadline_ms <= self._state.node.now_ms():
-            self._answer(letter, Answer(State.NOT_STORED))
+            asker.answer(Result(State.NOT_STORED).to_answer())
             return
         qos = publish.qos or Qos()
         if self._state.routes.selecting and qos.promised is not None:
@@ -172,7 +166,7 @@ class AtHome:
                 priority=qos.priority,
                 properties=qos.properties,
             )
-        asked = _Asked(self, letter, publish, spared=spared, work=work)
+        asked = _Asked(self, asker, publish, spared=spared, work=work)
         if publish.far is not None:
             publish.far.prepare = asked.prepare
         # Unlike `done`, it is not called before the outcome is certain.
@@ -198,7 +192,7 @@ class AtHome:
             self._state.requests.elsewhere.forget(work)
 
     def save_draft(self, message: Message) -> Topic | None:
-        """Save the topic that a message makes before the message, which answers the letter.
+        """Save the topic that a message makes before the message, which answers.
 
         Otherwise, a kill just after the answer would leave a message without its topic.
         """
@@ -231,57 +225,21 @@ class AtHome:
         elif outcome not in (PersistOutcome.KEPT, PersistOutcome.UNKNOWN):
             self._state.store.save_topics({draft.name: None})
 
-    def refuse(self, letter: ShardLetter, refused: Refused) -> None:
-        """Answer that the publish is refused."""
-        outcomes = (refused.ext or {}).get("delivery", {}).get("destinations", ())
-        args = refused.arguments
-        self._answer(letter, Answer(State.REFUSED, 0, refused.error.name, args, outcomes))
-
-    def unchanged(self, letter: ShardLetter, outcome: PersistOutcome) -> None:
-        """Answer a publish of the same data as the newest message, which has this outcome."""
-        if outcome is PersistOutcome.UNKNOWN:
-            self._answer(letter, Answer(State.UNKNOWN))
-        elif outcome is PersistOutcome.REFUSED:
-            self._answer(letter, Answer(State.NOT_STORED))
-        else:
-            self._answer(letter, Answer(State.UNCHANGED))
-
-    def known(self, letter: ShardLetter, publish: EventPublish, outcome: PersistOutcome) -> None:
-        """Answer what became of the message."""
-        message, outcomes = publish.message, (publish.qos or Qos()).outcomes
-        key = publish_key_of(message)
-        is_stored = message.is_durable or key is not None
-        match outcome:
-            case PersistOutcome.KEPT if is_stored and effect_of(message) is not None:
-                self._homes.has_answered(message)
-            case PersistOutcome.KEPT:
-                self._answer(letter, Answer(State.KEPT, message.id, outcomes=outcomes))
-            case PersistOutcome.REPEATED:
-                first = 0 if key is None else key.first
-                self._answer(letter, Answer(State.REPEATED, first, outcomes=outcomes))
-            case PersistOutcome.UNKNOWN:
-                self._answer(letter, Answer(State.UNKNOWN))
-            case PersistOutcome.REFUSED:
-                self._answer(letter, Answer(State.NOT_STORED))
-
-    def _answer(self, letter: ShardLetter, answer: Answer) -> None:
-        self._homes.answer(letter, answer.to_json())
-
 
 class _Asked:
-    """A publish for another shard, whose letter is answered once."""
+    """A publish for another shard, which is answered once."""
 
     def __init__(
         self,
         at_home: AtHome,
-        letter: ShardLetter,
+        asker: Asker,
         publish: EventPublish,
         *,
         spared: str,
         work: Asked | None,
     ) -> None:
         self._at_home = at_home
-        self._letter = letter
+        self._asker = asker
         self._spared = spared
         self._work = work
         # The topic that the message makes, if it was saved.
@@ -291,13 +249,11 @@ class _Asked:
         self._publish: EventPublish | None = publish
 
     def prepare(self, message: Message) -> None:
-        """Let the call that stores the message answer the letter."""
+        """Let the call that stores the message answer."""
         publish = self._publish
         if publish is None:
             return
-        outcomes = (publish.qos or Qos()).outcomes
-        answer = Answer(State.KEPT, message.id, outcomes=outcomes)
-        Effect(self._letter, answer.to_json()).mark(message)
+        self._asker.answer_with(message, _kept(publish).to_answer())
         self._draft = self._at_home.save_draft(message)
         if self._spared:
             Spared((self._spared,)).mark(message)
@@ -324,8 +280,17 @@ class _Asked:
         if self._draft is not None:
             self._at_home.end_draft(self._draft, outcome)
         if publish.refused is not None:
-            self._at_home.refuse(self._letter, publish.refused)
+            self._asker.answer(refusal(publish.refused).to_answer())
         elif is_unchanged:
-            self._at_home.unchanged(self._letter, outcome)
+            # There is no message.
+            self._asker.answer(Result(State.UNCHANGED).after(outcome).to_answer())
+        elif outcome is PersistOutcome.KEPT:
+            self._asker.answer_kept(publish.message, _kept(publish).to_answer())
         else:
-            self._at_home.known(self._letter, publish, outcome)
+            found = _kept(publish).after(outcome, publish.message)
+            self._asker.answer(found.to_answer())
+
+
+def _kept(publish: EventPublish) -> Result:
+    outcomes = (publish.qos or Qos()).outcomes
+    return Result(State.KEPT, publish.message.id, outcomes=outcomes)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.bayeux.limits.quotas import Quotas
-from holdfast.bayeux.publish.addressed_letter import Result, State, result_of, unreadable
 from holdfast.bayeux.publish.event import EventPublish, Far
 from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.publish.results import Result, State, unreadable
+from holdfast.bayeux.state.calls import Answer, said_by
 from holdfast.bayeux.wire.destinations import FAILED, Destination
-from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import PersistOutcome
 
@@ -38,25 +38,16 @@ class JoinedResults:
         """The keys of the sessions that get it."""
         return [key for each in self._results for key in each.receivers]
 
-    def answered(self, destinations: Sequence[Destination], answer: bytes | None) -> None:
-        """Take the answer of another shard, or that there is none."""
-        if answer is None:
-            self.known(None, False)
-            return
-        try:
-            result = result_of(answer)
-        except (ValueError, KeyError, TypeError):
-            result = unreadable(destinations)
-        if [each["name"] for each in result.outcomes] != [each.name for each in destinations]:
-            result = unreadable(destinations)
-        self.known(result, False)
-
-    def known(self, result: Result | None, _: bool) -> None:
-        """Take the result of one shard; None if that is unknown."""
+    def answered(self, destinations: Sequence[Destination], answer: Answer | None) -> None:
+        """Take the answer of one shard, or that there is none."""
         self._left -= 1
-        if result is None:
+        if answer is None:
             self.is_unknown = True
         else:
+            result = said_by(Result, answer)
+            names = [each.name for each in destinations]
+            if result is None or [each["name"] for each in result.outcomes] != names:
+                result = unreadable(destinations)
             self.add(result)
         if not self._left:
             self.complete()
@@ -78,24 +69,22 @@ class JoinedResults:
             return self._refuse(_with(failed[0], results), outcomes)
         self._note_first(results)
         taking = [each for each in results if each.is_taken]
-        are_repeats = bool(taking) and all(each.state is State.REPEATED for each in taking)
+        are_repeats = bool(taking) and all(each.state == State.REPEATED for each in taking)
         return PersistOutcome.REPEATED if are_repeats else PersistOutcome.KEPT
 
     def _refuse(self, first: Result, outcomes: Sequence[Mapping[str, Any]]) -> PersistOutcome:
         """Refuse the publish for the same reason as its first destination."""
-        if first.state is State.OVER_QUOTA:
+        if first.state == State.OVER_QUOTA:
             refused = self._quotas.too_much_waits(self._publish.sender, first.error, outcomes)
             self._publish.far = Far(refused=refused)
-        elif first.state is State.REFUSED:
-            ext = {"delivery": {"destinations": outcomes}}
-            refused = Refused(ErrorReply[first.error], *first.args, ext=ext)
-            self._publish.far = Far(refused=refused)
+        elif first.state == State.REFUSED:
+            self._publish.far = Far(refused=first._replace(outcomes=outcomes).refused)
         return PersistOutcome.REFUSED
 
     def _note_first(self, results: Sequence[Result]) -> None:
         """Let the reply to a repeat name the first message."""
         key = publish_key_of(self._publish.message)
-        firsts = [each.first for each in results if each.first]
+        firsts = [each.id for each in results if each.id]
         if key is not None and firsts:
             key.first = min(firsts)
 

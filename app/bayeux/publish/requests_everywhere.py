@@ -1,28 +1,19 @@
 """Requests among several shards: an `ElsewherePort`. A server alone does not load this module."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
-
-from orjson import loads
 
 from holdfast.bayeux.publish.answering_others import AnsweringOthers
 from holdfast.bayeux.publish.asked_for_one import AskedForOne
 from holdfast.bayeux.publish.asking_others import AskingOthers
 from holdfast.bayeux.publish.event import EventPublish
-from holdfast.bayeux.publish.request_letters import (
-    ASKED,
-    ASKED_ONE,
-    CALLED,
-    REPLIED,
-    SAID,
-)
+from holdfast.bayeux.publish.request_calls import ASKED, CALLED
 from holdfast.bayeux.publish.requests import RequestHandler
 from holdfast.bayeux.publish.shards_of import shard_of_session
 from holdfast.bayeux.session import Session
-from holdfast.bayeux.state.calls import Answer, Asking
+from holdfast.bayeux.state.calls import Answer, Asker, Asking
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.messages.storing import PersistOutcome, RequestFields
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.requests.of_others import Asked, asked_elsewhere, is_of_others
@@ -42,26 +33,15 @@ class RequestsEverywhere:
         self._homes = homes
         self.asking = AskingOthers(state, homes, handler)
         self.answering = AnsweringOthers(state, homes)
+        AskedForOne(state, self.answering)
         state.calls.handle(CALLED, self._look)
-        # What does letters, by what these are called.
-        self.ways: Mapping[str, Callable[[ShardLetter, float], None]] = {
-            ASKED: self._tell,
-            ASKED_ONE: AskedForOne(state, homes, self.answering).carry_out,
-            SAID: self._say,
-            REPLIED: self._reply,
-        }
+        state.calls.handle(ASKED, self._tell)
 
-    def _tell(self, letter: ShardLetter, _: float) -> None:
-        self.answering.tell(letter, loads(letter.data)["address"])
+    def _tell(self, asked: Asking, asker: Asker, _: float) -> None:
+        self.answering.tell(asker, asked["address"])
 
-    def _say(self, letter: ShardLetter, _: float) -> None:
-        self.asking.say(letter)
-
-    def _reply(self, letter: ShardLetter, _: float) -> None:
-        self.asking.reply(letter)
-
-    def _look(self, asked: Asking, answer: "Callable[[Answer], None]", _: float) -> None:
-        answer({"is_subscribed": asked["channel"] in self._state.routes})
+    def _look(self, asked: Asking, asker: Asker, _: float) -> None:
+        asker.answer({"is_subscribed": asked["channel"] in self._state.routes})
 
     # Remote calls
 
@@ -89,7 +69,7 @@ class RequestsEverywhere:
         self.answering.forget(asked.address)
 
     def has_told(self, message: Message) -> None:
-        """Take note that the answer to a letter says who may answer the request in it."""
+        """Take note that the answer to a call says who may answer the request in it."""
         asked = asked_elsewhere(message)
         if asked is not None:
             self.answering.has_told(asked.address)
@@ -130,7 +110,7 @@ class RequestsEverywhere:
         self.answering.session_ended(key)
 
     def tick(self, now: float) -> None:
-        """Forget old requests of others, and repeat letters that had no answer."""
+        """Forget old requests of others, and repeat calls that had no answer."""
         self.answering.tick(now)
         self.asking.tick()
 

@@ -31,8 +31,7 @@ class FarPresence:
         self._others = others
         self.members = state.presence_events.others
         self._shared: Shared[Place] = Shared(self, state, homes, others, what=PRESENCE)
-        # Hears from another shard.
-        self.carry_out = self._shared.hear
+        state.calls.read(PRESENCE, self._shared.hear)
         # Since when shards cannot be reached; infinite once their members have left.
         self._away: dict[int, float] = {}
 

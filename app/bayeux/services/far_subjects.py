@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from holdfast.bayeux.state.calls import Answer, Asking
+from holdfast.bayeux.state.calls import Answer, Asker, Asking
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.ports.homes import HomesPort
 
@@ -35,10 +35,10 @@ class FarSubjects:
         self._state.backlog.at_turn_end(begin)
         return True
 
-    def _answer(self, asked: Asking, answer: Callable[[Answer], None], _: float) -> None:
+    def _answer(self, asked: Asking, asker: Asker, _: float) -> None:
         """Answer a question. Without an extension that answers it, there is no answer."""
         serve = self._state.services.of_subjects.get(asked["what"])
-        answer({} if serve is None else {"answer": serve(asked["data"])})
+        asker.answer({} if serve is None else {"answer": serve(asked["data"])})
 
 
 def _heard(done: Callable[[Any], None], answer: Answer | None) -> None:

@@ -8,15 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from orjson import loads
-
 from holdfast.bayeux.sessions.topic_life import TopicLife
-from holdfast.bayeux.state.calls import Answer, Asking
+from holdfast.bayeux.state.calls import Answer, Asker, Asking
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.state.shared import Row, Shared
-from holdfast.delivery.basics.json_text import to_json
-from holdfast.delivery.messages.shard_letter import ShardLetter
-from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
+from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.other_shards import OthersPort
 from holdfast.delivery.topics.configured import ErasureIds, Topic
 from holdfast.delivery.topics.decided_elsewhere import FarTopic
@@ -31,7 +27,6 @@ _MOST: Final = 500
 _AGAIN_S: Final = 1.0
 # How often topics are forgotten of which nothing is here.
 _CLEAN_S: Final = 60.0
-_DONE: Final = b'{"done":true}'
 
 Erased = Callable[[bool], None]
 
@@ -52,8 +47,7 @@ class FarTopics:
         # Topics whose home is another shard, by name, as long as something of them is here.
         self._far: dict[str, FarTopic] = {}
         self._shared: Shared[str] = Shared(self, state, homes, others, what=TOLD)
-        # Hears from another shard.
-        self.hear = self._shared.hear
+        state.calls.read(TOLD, self._shared.hear)
         # By name of a topic here, what other shards have of it.
         self._known: dict[str, dict[int, Row]] = {}
         # By topic and shard, the erasure that this shard is asked to carry out: what it told of
@@ -66,6 +60,7 @@ class FarTopics:
         self._ending: dict[str, Sequence[Topic]] = {}
         self._clean_at = 0.0
         state.calls.handle(USED, self._say_used)
+        state.calls.handle(ERASE, self._carry_out_erasure)
 
     def __len__(self) -> int:
         """Return of how many topics elsewhere something is here, or was so a while ago."""
@@ -221,18 +216,18 @@ class FarTopics:
         waiters = self._waiters.pop(name, [])
         for waiter in waiters:
             waiter.waiting += len(self._shared.shards) - 1
-        letter = to_json({"name": name, "ids": named, "is_forced": is_forced})
+        asked = {"name": name, "ids": named, "is_forced": is_forced}
         erased_at = named.erased
         for shard in self._shared.shards:
             self._erasing[name, shard] = erased_at
             answered = partial(
                 self._erased_at, name=name, shard=shard, erased_at=erased_at, waiters=waiters
             )
-            self._homes.send(shard, ERASE, letter, answered)
+            self._state.calls.send(shard, ERASE, asked, answered)
 
     def _erased_at(
         self,
-        answer: bytes | None,
+        answer: Answer | None,
         *,
         name: str,
         shard: int,
@@ -244,30 +239,30 @@ class FarTopics:
             del self._erasing[name, shard]
             self._look_at(name)
         for waiter in waiters:
-            waiter.ended(answer == _DONE)
+            waiter.ended(bool(answer))
 
-    def carry_out_erasure(self, letter: ShardLetter, now: float) -> None:
+    def _carry_out_erasure(self, asked: Asking, asker: Asker, now: float) -> None:
         """Erase a topic here, because its home has done so."""
-        asked = loads(letter.data)
         topic = self.topic(asked["name"])
         if topic is None:
             # The rules are being changed.
-            self._homes.answer(letter, NO_ANSWER)
+            asker.answer({})
             return
         self._life.erase_here(
             topic,
             is_forced=asked["is_forced"],
             named=ErasureIds(*asked["ids"]),
             now=now,
-            done=partial(self._erased_here, letter),
+            done=partial(self._erased_here, asker),
         )
 
-    def _erased_here(self, letter: ShardLetter) -> None:
-        self._life.when_kept(partial(self._tell_erased, letter))
+    def _erased_here(self, asker: Asker) -> None:
+        self._life.when_kept(partial(self._tell_erased, asker))
 
-    def _tell_erased(self, letter: ShardLetter) -> None:
-        self.hurry(letter.sender)
-        self._homes.answer_behind(letter, _DONE)
+    def _tell_erased(self, asker: Asker) -> None:
+        if asker.shard is not None:
+            self.hurry(asker.shard)
+        asker.answer_behind({"done": True})
 
     # Ending topics
 
@@ -312,9 +307,9 @@ class FarTopics:
             else:
                 topic.end()
 
-    def _say_used(self, asked: Asking, answer: Callable[[Answer], None], _: float) -> None:
+    def _say_used(self, asked: Asking, asker: Asker, _: float) -> None:
         """Answer which of these topics have subscriptions or entries here."""
-        answer({"used": [name for name in asked["names"] if self._is_used(name)]})
+        asker.answer({"used": [name for name in asked["names"] if self._is_used(name)]})
 
     def _is_used(self, name: str) -> bool:
         topic = self._far.get(name)

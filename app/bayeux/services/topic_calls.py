@@ -10,7 +10,7 @@ from holdfast.bayeux.services.history_search import MOST_BYTES, HistorySearch
 from holdfast.bayeux.services.topic_status import NamePage, TopicStatuses, event_of
 from holdfast.bayeux.sessions.topic_life import NOT_EVERYWHERE, TopicLife
 from holdfast.bayeux.state.backlog import Backlog
-from holdfast.bayeux.state.calls import Answer, Asking, Calls
+from holdfast.bayeux.state.calls import Answer, Asker, Asking, Calls
 from holdfast.bayeux.state.service_channels import FEW, ILLEGAL, CallInvalid, ServiceCall, limit_of
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.delivery.basics.channels import Channel, Channels, Kind
@@ -281,10 +281,10 @@ class TopicService:
 
     # What a home does
 
-    def _serve_others(self, asked: Asking, answer: Callable[[Answer], None], now: float) -> None:
+    def _serve_others(self, asked: Asking, asker: Asker, now: float) -> None:
         """Do what another shard asks for, or this one together with others."""
         if "erase" in asked:
-            self._erase_all(asked, answer, now)
+            self._erase_all(asked, asker, now)
             return
         steps = self._steps(asked, now)
 
@@ -293,16 +293,16 @@ class TopicService:
                 next(steps)
             except StopIteration as end:
                 # Steps that have failed have no answer.
-                answer(end.value or {})
+                asker.answer(end.value or {})
                 return False
             return True
 
         self._backlog.begin(go_on, now)
 
-    def _erase_all(self, asked: Asking, answer: Callable[[Answer], None], now: float) -> None:
+    def _erase_all(self, asked: Asking, asker: Asker, now: float) -> None:
         def erased(is_everywhere: bool) -> None:
             # The answer promises that the erasure is stored.
-            self._life.when_kept(partial(answer, {"is_everywhere": is_everywhere}))
+            self._life.when_kept(partial(asker.answer, {"is_everywhere": is_everywhere}))
 
         names, is_forced = asked["erase"], asked["is_forced"]
         self._life.erase_all(names, is_forced=is_forced, now=now, done=erased)

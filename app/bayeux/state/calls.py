@@ -1,41 +1,135 @@
 """Calls: what a part asks the owner of a name, which this shard may be, or another one.
 
 An operation is written once, as a handler at its owner. If that is here, it is called as it is;
-otherwise request and answer are JSON in a letter. A server alone owns everything.
+otherwise request and answer are letters. A server alone owns everything.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from logging import Logger
+from typing import Any, TypeVar
 
-from orjson import JSONDecodeError, loads
+from holdfast.delivery.basics.ignoring import ignore
+from holdfast.delivery.codec.attributes import Way
+from holdfast.delivery.codec.enclosing import disclosed, enclosed
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.publish_key import publish_key_of
+from holdfast.delivery.messages.shard_letter import Effect, ShardLetter, effect_of
+from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
 
-from holdfast.delivery.basics.json_text import to_json
+T = TypeVar("T")
 
-if TYPE_CHECKING:
-    from holdfast.delivery.messages.shard_letter import ShardLetter
-    from holdfast.delivery.ports.homes import HomesPort
-
+# The key "enclosed" may have messages, which another shard gets as they are.
 Asking = Mapping[str, Any]
+# An empty one says that it could not be carried out.
 Answer = dict[str, Any]
 # Hears an answer, in this turn or a later one; None if there is none: it may be carried out, or be
 # carried out later, or not.
 Heard = Callable[[Answer | None], None]
-# Carries an operation out at a time, and passes the answer on once. An empty one is none.
-Handler = Callable[[Asking, Callable[[Answer], None], float], None]
+
+
+class Asker:
+    """Who has called an operation: this shard, or another one. Answer once.
+
+    If the effect of the call is a message that is stored, say so with `answer_with` before that,
+    and with `answer_kept` afterwards.
+    """
+
+    __slots__ = ("_heard",)
+
+    def __init__(self, heard: Heard) -> None:
+        self._heard = heard
+
+    @property
+    def shard(self) -> int | None:
+        """The other shard; None if it is this one."""
+        return None
+
+    @property
+    def name(self) -> str:
+        """What the call is called at each start, until it is answered."""
+        return ""
+
+    def answer(self, answer: Answer) -> None:
+        """Answer without a stored effect."""
+        self._heard(answer)
+
+    def answer_behind(self, answer: Answer) -> None:
+        """Answer so, behind everything that was published in this shard so far."""
+        self._heard(answer)
+
+    def answer_with(self, message: Message, answer: Answer) -> None:
+        """Let the call that first stores the message answer, in the same step."""
+
+    def answer_kept(self, message: Message, answer: Answer) -> None:
+        """Answer that the message is kept, unless the call that has stored it has answered."""
+        self._heard(answer)
+
+    def doubt(self) -> None:
+        """Leave it without an answer: what becomes of it is unknown."""
+        self._heard(None)
+
+
+class _FarAsker(Asker):
+    """Another shard."""
+
+    __slots__ = ("_homes", "_letter", "_way")
+
+    def __init__(self, homes: HomesPort, letter: ShardLetter, way: Way) -> None:
+        super().__init__(ignore)
+        self._homes, self._letter, self._way = homes, letter, way
+
+    @property
+    def shard(self) -> int | None:
+        return self._letter.sender
+
+    @property
+    def name(self) -> str:
+        return self._letter.name
+
+    def answer(self, answer: Answer) -> None:
+        self._homes.answer(self._letter, enclosed(answer, self._way))
+
+    def answer_behind(self, answer: Answer) -> None:
+        self._homes.answer_behind(self._letter, enclosed(answer, self._way))
+
+    def answer_with(self, message: Message, answer: Answer) -> None:
+        Effect(self._letter, enclosed(answer, self._way)).mark(message)
+
+    def answer_kept(self, message: Message, answer: Answer) -> None:
+        is_stored = message.is_durable or publish_key_of(message) is not None
+        if is_stored and effect_of(message) is not None:
+            self._homes.has_answered(message)
+        else:
+            self.answer(answer)
+
+    def doubt(self) -> None:
+        # Who has asked waits for a few seconds.
+        pass
+
+
+# Carries an operation out at a time, and answers.
+Handler = Callable[[Asking, Asker, float], None]
 
 
 class Calls:
     """Knows the owners of names, and the handlers of operations."""
 
-    def __init__(self, homes: "HomesPort | None") -> None:
+    def __init__(self, homes: HomesPort | None, log: Logger) -> None:
         self._homes = homes
-        self._handlers: dict[str, Handler] = {}
+        self._log = log
+        # With the ways on which messages travel to owners, and back.
+        self._handlers: dict[str, tuple[Handler, Way]] = {}
+        self._readers: dict[str, Callable[[ShardLetter, float], None]] = {}
 
-    def handle(self, operation: str, handler: Handler) -> None:
+    def handle(self, operation: str, handler: Handler, way: Way = Way.CALL) -> None:
         """Let the handler carry an operation out wherever this shard is the owner."""
         assert operation not in self._handlers
-        self._handlers[operation] = handler
+        self._handlers[operation] = handler, way
+
+    def read(self, what: str, reader: Callable[[ShardLetter, float], None]) -> None:
+        """Let this read and answer letters that have another form."""
+        self._readers[what] = reader
 
     # Owners
 
@@ -59,11 +153,23 @@ class Calls:
     ) -> None:
         """Let the owner carry the operation out."""
         if owner is None or self._homes is None:
-            self._handlers[operation](asked, heard, now)
-        elif self._homes.may_send(owner):
-            self._homes.send(owner, operation, to_json(asked), partial(_read, heard))
+            handler, _ = self._handlers[operation]
+            handler(asked, Asker(heard), now)
+        else:
+            self.ask(owner, operation, asked, heard)
+
+    def ask(self, shard: int, operation: str, asked: Asking, heard: Heard) -> None:
+        """Let another shard carry the operation out, if it can be asked now."""
+        if self._homes is not None and self._homes.may_send(shard):
+            self.send(shard, operation, asked, heard)
         else:
             heard(None)
+
+    def send(self, shard: int, operation: str, asked: Asking, heard: Heard) -> None:
+        """Let another shard carry the operation out, however late."""
+        assert self._homes is not None, "there is no other shard"
+        _, way = self._handlers[operation]
+        self._homes.send(shard, operation, enclosed(asked, way), partial(_read, heard))
 
     def gather(
         self,
@@ -81,13 +187,21 @@ class Calls:
         for owner, its in asked.items():
             self.call(owner, operation, its, gathered.take, now=now)
 
-    def serve(self, letter: "ShardLetter", now: float) -> bool:
-        """Carry out what another shard asks for. Returns whether there is such an operation."""
-        handler, homes = self._handlers.get(letter.what), self._homes
-        if handler is None or homes is None:
-            return False
-        handler(loads(letter.data), lambda answer: homes.answer(letter, to_json(answer)), now)
-        return True
+    def do(self, letter: ShardLetter, now: float) -> None:
+        """Carry out what another shard asks for, and answer it now or later."""
+        homes = self._homes
+        assert homes is not None
+        try:
+            reader = self._readers.get(letter.what)
+            if reader is not None:
+                reader(letter, now)
+                return
+            handler, way = self._handlers[letter.what]
+            handler(disclosed(letter.data), _FarAsker(homes, letter, way), now)
+        except Exception:
+            # Otherwise it would be done again at each start.
+            self._log.exception("a letter of shard %d could not be done", letter.sender)
+            homes.answer(letter, NO_ANSWER)
 
 
 class _Gathered:
@@ -112,8 +226,20 @@ class _Gathered:
 
 
 def _read(heard: Heard, answer: bytes | None) -> None:
+    found = None
+    if answer is not None:
+        try:
+            found = disclosed(answer)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            found = {}
+        if not isinstance(found, dict):
+            found = {}
+    heard(found)
+
+
+def said_by(form: Callable[..., T], answer: Answer | None) -> T | None:
+    """Return what an answer says, in its form; None if it does not, or there is none."""
     try:
-        found = None if answer is None else loads(answer)
-    except JSONDecodeError:
-        found = None
-    heard(found if isinstance(found, dict) and found else None)
+        return form(**answer) if answer else None
+    except TypeError:
+        return None

@@ -114,7 +114,7 @@ class ServerState:
         self.handshakes_pending = 0
         shard, self.homes, self._others = neighbours or (None, None, None)
         # The epoch identifies the store in cursors: another store has another one.
-        self.calls, self.epoch = Calls(self.homes), epoch
+        self.calls, self.epoch = Calls(self.homes, self.log), epoch
         self._cursor_forms = self._forms_of_cursors()
         self.journal = journal
         self.backlog = Backlog(self.wake, is_turn_over)

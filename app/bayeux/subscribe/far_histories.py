@@ -10,10 +10,12 @@ from functools import partial
 from typing import Final
 
 from holdfast.bayeux.publish.tap import Tap
+from holdfast.bayeux.state.calls import Answer, Asking, said_by
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.subscribe.catching_up import CatchUp
-from holdfast.bayeux.subscribe.history_letter import HISTORIES, Part, asked_of, more_of, part_of
+from holdfast.bayeux.subscribe.history_calls import HISTORIES, Part, asked_of
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.starts import Start
 from holdfast.delivery.basics.error_codes import SHARD_UNREACHABLE
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.topics.counting import count_for
@@ -105,33 +107,28 @@ class FarReading:
         """Ask all shards."""
         far, catch_up = self._far, self._catch_up
         catch_up.follow(far.tap.begin(self._patterns))
-        letters = {
-            shard: asked_of(catch_up.reading.starts, patterns)
-            for shard, patterns in self._homes.items()
-        }
-        if not all(far.homes.may_send(shard) for shard in letters):
+        if not all(far.homes.may_send(shard) for shard in self._homes):
             far.state.backlog.at_turn_end(self._cannot)
             return
-        for shard, letter in letters.items():
-            far.homes.send(shard, HISTORIES, letter, partial(self._answered, shard))
+        for shard, patterns in self._homes.items():
+            self._ask(shard, asked_of(catch_up.reading.starts, patterns))
+
+    def _ask(self, shard: int, asked: Asking) -> None:
+        self._far.state.calls.send(shard, HISTORIES, asked, partial(self._answered, shard))
 
     def _cannot(self, _: float) -> None:
         self._finish(_unreachable())
 
-    def _answered(self, shard: int, answer: bytes | None) -> None:
+    def _answered(self, shard: int, answer: Answer | None) -> None:
         if self._done is None:
             return
-        try:
-            part = None if answer is None else part_of(answer)
-        except (ValueError, KeyError, TypeError):
-            part = None
+        part = said_by(Part, answer)
         if part is None:
             self._finish(_unreachable())
             return
         self._take(part)
         if not part.is_last:
-            homes = self._far.homes
-            homes.send(shard, HISTORIES, more_of(part), partial(self._answered, shard))
+            self._ask(shard, {"reading": part.reading, "taken": part.taken})
             return
         self._pending.discard(shard)
         if not self._pending:
@@ -142,11 +139,11 @@ class FarReading:
         reading = self._catch_up.reading
         reading.has_cursor |= part.has_cursor
         topics = self._far.state.topics
-        for message, pattern, start in part.messages:
+        for message, (pattern, start) in zip(part.enclosed, part.found, strict=True):
             topic = topics.far(message.channel)
             if topic is not None:
                 count_for(topic, message)
-            reading.add(message, pattern, start)
+            reading.add(message, pattern, Start(*start))
         for pattern, cursor in part.gaps.items():
             reading.miss(pattern, cursor)
         for pattern, (first, last) in part.lost.items():

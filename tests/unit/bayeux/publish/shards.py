@@ -123,7 +123,7 @@ class Shard:
         self._begin()
 
     def _begin(self) -> None:
-        self.from_letters, self.from_others = self.among.letters, self.far.from_others
+        self.from_others = self.far.from_others
         self.sent = SentLetters(lambda entry, shard: self.keeper.log.append((entry, shard)))
         self.inbox = Inbox(self._do)
 
@@ -152,7 +152,7 @@ class Shard:
         self.among.made.begin()
         for received in [*self.keeper.inbox.values()]:
             self.inbox.take(received.sender, received.entry)
-        self.from_letters.go_on()
+        self.far.go_on()
         self.server.turn()
         for other in self._world.shards:
             if other is not self:
@@ -350,7 +350,7 @@ class Shard:
         self.inbox.forget(effect.letter.name)
 
     def _do(self, received: Received) -> None:
-        self.from_letters.do(received.for_core, self.server.now)
+        self.server.bayeux.state.calls.do(received.for_core, self.server.now)
 
     # The logs of others
 

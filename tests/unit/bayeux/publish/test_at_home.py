@@ -66,6 +66,18 @@ def test_what_the_home_is_asked_by_its_own_clients_needs_no_letter(world: World)
     assert len(kept(world, 1)) == 1
 
 
+def test_deep_properties_of_an_addressed_message_arrive_at_home(world: World) -> None:
+    reader(world, "ann/1")
+    deep: Any = [[[[[[[[[123456789012345678]]]]]]]]]
+    asked = say(named(world, "bob/1"), "hello", destinations=["ann"], properties={"tenant": deep})
+    world.read_all()
+    world.shards[0].server.turn()
+    assert told(asked)["successful"]
+    history = world.shards[1].server.bayeux.state.histories.get(NEWS)
+    assert history is not None
+    assert [each.properties for each in history] == [{"tenant": deep}]
+
+
 def test_a_publish_without_options_is_only_confirmed(world: World) -> None:
     asked = say(world.client(0), "hello")
     world.read_all()

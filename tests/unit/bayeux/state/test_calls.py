@@ -1,14 +1,16 @@
 """Calls of operations at their owners, here and at other shards."""
 
 from collections.abc import Callable, Sequence
+from logging import getLogger
 from typing import Any, cast
 
 import pytest
 
-from holdfast.bayeux.state.calls import Answer, Asking, Calls
+from holdfast.bayeux.state.calls import Asker, Asking, Calls
 from holdfast.delivery.messages.shard_letter import ShardLetter
 
 DOUBLE = "double"
+LOG = getLogger(__name__)
 
 
 class Homes:
@@ -39,12 +41,12 @@ class Shard:
 
     def __init__(self) -> None:
         self.homes = Homes()
-        self.calls = Calls(cast("Any", self.homes))
+        self.calls = Calls(cast("Any", self.homes), LOG)
         self.calls.handle(DOUBLE, self._double)
         self.heard: list[Any] = []
 
-    def _double(self, asked: Asking, answer: Callable[[Answer], None], _: float) -> None:
-        answer({"doubled": 2 * asked["number"]})
+    def _double(self, asked: Asking, asker: Asker, _: float) -> None:
+        asker.answer({"doubled": 2 * asked["number"]})
 
     def call(self, owner: int | None) -> None:
         self.calls.call(owner, DOUBLE, {"number": 4}, self.heard.append, now=0.0)
@@ -65,8 +67,8 @@ def test_an_owner_that_is_here_answers_at_once_and_needs_no_letter(shard: Shard)
 
 
 def test_a_server_alone_owns_everything() -> None:
-    calls, heard = Calls(None), list[Any]()
-    calls.handle(DOUBLE, lambda asked, answer, _: answer({"doubled": 2 * asked["number"]}))
+    calls, heard = Calls(None, LOG), list[Any]()
+    calls.handle(DOUBLE, lambda asked, asker, _: asker.answer({"doubled": 2 * asked["number"]}))
     calls.gather(
         DOUBLE, {owner: {"number": 1} for owner in calls.owners_of("/**")}, heard.append, now=0.0
     )
@@ -78,18 +80,22 @@ def test_another_owner_gets_a_letter_and_answers_it(shard: Shard) -> None:
     shard.call(1)
     data, done = shard.homes.sent[1]
     other = Shard()
-    assert other.calls.serve(ShardLetter(0, 5, "0 5", DOUBLE, data), 0.0)
+    other.calls.do(ShardLetter(0, 5, "0 5", DOUBLE, data), 0.0)
     [answer] = other.homes.answered
     done(answer)
     assert shard.heard == [{"doubled": 8}]
 
 
-@pytest.mark.parametrize("answer", [None, b"{}", b"?", b"[1]"])
-def test_without_an_answer_that_can_be_read_there_is_none(
-    shard: Shard, answer: bytes | None
-) -> None:
+@pytest.mark.parametrize("answer", [b"{}", b"?", b"[1]", b'{"doubled":8}\n?\n'])
+def test_an_answer_that_cannot_be_read_is_empty(shard: Shard, answer: bytes) -> None:
     shard.call(1)
     shard.homes.sent[1][1](answer)
+    assert shard.heard == [{}]
+
+
+def test_without_an_answer_in_time_there_is_none(shard: Shard) -> None:
+    shard.call(1)
+    shard.homes.sent[1][1](None)
     assert shard.heard == [None]
 
 
@@ -121,5 +127,10 @@ def test_nothing_that_is_asked_is_answered_by_nothing(shard: Shard) -> None:
     assert shard.heard == [()]
 
 
-def test_a_letter_about_something_else_is_not_served(shard: Shard) -> None:
-    assert not shard.calls.serve(ShardLetter(1, 5, "1 5", "other", b"{}"), 0.0)
+@pytest.mark.parametrize(("what", "asked"), [("other", b"{}"), (DOUBLE, b"{}"), (DOUBLE, b"?")])
+def test_what_cannot_be_carried_out_is_answered_so_and_logged(
+    shard: Shard, caplog: pytest.LogCaptureFixture, what: str, asked: bytes
+) -> None:
+    shard.calls.do(ShardLetter(1, 5, "1 5", what, asked), 0.0)
+    assert shard.homes.answered == [b"{}"]
+    assert "a letter of shard 1 could not be done" in caplog.text

@@ -247,7 +247,7 @@ def test_an_unreadable_letter_or_answer_is_unavailable(world: World) -> None:
     log[-1] = (log[-1][0]._replace(data=b"?"), 1)
     world.shards[1].read(0, 100)
     log = world.shards[1].keeper.log
-    place = next(at for at, (entry, _) in enumerate(log) if b"messages" in entry.data)
+    place = next(at for at, (entry, _) in enumerate(log) if b"has_cursor" in entry.data)
     log[place] = (log[place][0]._replace(data=b"?"), 0)
     world.read_all()
     assert [told(each)["error"][:4] for each in asked] == ["503:", "503:"]

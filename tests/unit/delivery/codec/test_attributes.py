@@ -4,7 +4,6 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -13,12 +12,6 @@ from hypothesis import strategies as st
 from orjson import dumps, loads
 
 from holdfast import delivery
-from holdfast.bayeux.far_work.work_letters import Job, lent_in
-from holdfast.bayeux.far_work.work_letters import packed as lent
-from holdfast.bayeux.publish.addressed_letter import Addressed, addressed_in
-from holdfast.bayeux.publish.addressed_letter import packed as called
-from holdfast.bayeux.subscribe.history_letter import answer_with, part_of
-from holdfast.bayeux.wire.starts import Start
 from holdfast.cluster.messages import entry_of
 from holdfast.cluster.messages import message_of as message_in
 from holdfast.delivery.basics.error_codes import UPDATE_ERROR
@@ -31,6 +24,7 @@ from holdfast.delivery.codec.attributes import (
     Scope,
     Way,
 )
+from holdfast.delivery.codec.enclosing import disclosed, enclosed
 from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.crossing import Spared
 from holdfast.delivery.messages.former_attempts import FormerAttempts
@@ -122,35 +116,21 @@ def framed(message: Message) -> Message:
     return message_in(entry_of(message))
 
 
-def called_for(message: Message) -> Message:
-    return addressed_in(called(Addressed(message, [], [], None))).message
+def called_for(message: Message, way: Way) -> Message:
+    before = Message(b"another", id=ID - 1, channel="/b")
+    _, found = disclosed(enclosed({"a": [1], "enclosed": [before, message]}, way))["enclosed"]
+    return cast("Message", found)
 
 
-def borrowed(message: Message) -> Message:
-    [job] = lent_in(lent(1, [Job(5, "joe/1", message)]), home=2).jobs
-    return job.message
-
-
-def read_again(message: Message) -> Message:
-    found = SimpleNamespace(message=message, pattern="/a", start=Start())
-    reading = SimpleNamespace(found={message.id: found}, has_cursor=False, gaps={}, lost={})
-    answer, _ = answer_with(cast("Any", reading), [message.id], 1, 0)
-    [(message, _, _)] = part_of(answer).messages
-    return message
-
-
-JOURNEYS = {
+JOURNEYS: dict[Way, Callable[[Message], Message]] = {
     Way.STORE: stored,
     Way.HAND_OVER: handed_over,
     Way.FRAME: framed,
-    Way.CALL: called_for,
-    Way.LOAN: borrowed,
-    Way.HISTORY: read_again,
+    **{way: partial(called_for, way=way) for way in (Way.CALL, Way.LOAN, Way.HISTORY)},
 }
 ATTRIBUTES: Sequence[Attribute] = (*FIELDS, *OF_RECORDS)
-# Compiled code takes no stand-in for what reads a history, or for who asks.
+# Compiled code takes no stand-in for who asks.
 INTERPRETED = pytest.mark.interpreted
-WAYS = [pytest.param(each, marks=INTERPRETED if each is Way.HISTORY else ()) for each in Way]
 EACH = [
     pytest.param(each, marks=INTERPRETED if each.key == "asked" else (), id=each.key)
     for each in ATTRIBUTES
@@ -181,7 +161,7 @@ def plain(value: object) -> object:
     return loads(dumps(value))
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", Way)
 @pytest.mark.parametrize("attribute", EACH)
 def test_an_attribute_arrives_on_its_ways_and_on_no_other(attribute: Attribute, way: Way) -> None:
     message = made(attribute.key)
@@ -194,7 +174,7 @@ def test_an_attribute_arrives_on_its_ways_and_on_no_other(attribute: Attribute, 
         assert after == (before if way in attribute.ways else None)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", Way)
 def test_an_ordinary_message_has_no_attributes_on_its_way(way: Way) -> None:
     found = JOURNEYS[way](made())
     assert (found.wire, found.id, found.channel, found.sender) == (b'{"data":1}', ID, "/a", "joe/1")
@@ -203,7 +183,7 @@ def test_an_ordinary_message_has_no_attributes_on_its_way(way: Way) -> None:
     assert unusual <= {Way.STORE: {"durable"}, Way.LOAN: {"q", "refusals"}}.get(way, set())
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", Way)
 def test_deep_properties_arrive_as_they_were(way: Way) -> None:
     assert JOURNEYS[way](made("x")).properties == {"tenant": DEEP}
 
@@ -233,7 +213,7 @@ PLAIN = ["p", "f", "w", "x", "o", "a", "generation", "initial", "late", "durable
 
 
 @given(
-    st.sampled_from([each for each in Way if each is not Way.HISTORY]),
+    st.sampled_from(Way),
     st.sets(st.sampled_from(PLAIN)),
 )
 def test_attributes_do_not_disturb_each_other(way: Way, keys: set[str]) -> None:
