@@ -11,6 +11,7 @@ from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.offline.division import Places
 from holdfast.offline.moving_work import left_by, mark_at_queue
 from holdfast.offline.shard_side import UNREADABLE, Side, Writer
+from holdfast.store.format import records
 
 
 class Moving:
@@ -88,15 +89,15 @@ async def move_messages(moving: Moving) -> None:
         # By session, ids of work that it leaves to others.
         returned: dict[str, set[bytes]] = {}
         async for page in source.pages(source.keys.bodies):
-            ids = list(page)
             found = await source.store.ask_all(
-                *(("SMEMBERS", source.keys.receivers(int(id))) for id in ids)
+                *(("SMEMBERS", source.keys.receivers(int(id))) for id in page)
             )
-            for id, its in zip(ids, found, strict=True):
-                names = [name.decode() for name in its]
-                names = await _return_work(moving, source, int(id), page[id], names, returned)
+            for (name, record), its in zip(page.items(), found, strict=True):
+                id, (receiver, body) = int(name), records.receiver_in(record)
+                names = [each.decode() for each in (its if receiver is None else (receiver,))]
+                names = await _return_work(moving, source, id, body, names, returned)
                 receivers.update(names)
-                await _move_message(moving, source, int(id), page[id], names)
+                await _move_message(moving, source, id, body, names)
             moving.messages += len(page)
             moving.advance(len(page))
         await _move_marks(moving, source, sorted(receivers), returned)

@@ -358,7 +358,7 @@ class Store:
         return turn.calls(self.keys, self._key_limits(), self._calls.journal, self.shard_log)
 
     def _key_limits(self) -> KeyLimits:
-        return KeyLimits(self._clock(), self._most_keys, self.layout.form.has_key_times)
+        return KeyLimits(self._clock(), self._most_keys, self.layout.form)
 
     def _send(self, outgoing: PendingCall) -> None:
         call, kept, note, _, is_reported, appended = outgoing

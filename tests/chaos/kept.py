@@ -18,10 +18,13 @@ Record = dict[str, Any]
 _LOOK = """
 local found, bodies = {}, redis.call('HGETALL', KEYS[1])
 for i = 1, #bodies, 2 do
-    for _, key in ipairs(redis.call('SMEMBERS', ARGV[1] .. bodies[i])) do
+    local body = bodies[i + 1]
+    local single = string.match(body, '^@([^\\n]*)')
+    body = string.sub(body, single and #single + 3 or 1)
+    for _, key in ipairs(single and { single } or redis.call('SMEMBERS', ARGV[1] .. bodies[i])) do
         local mark = redis.call('HGET', ARGV[2] .. key, bodies[i]) or ''
         local batch = redis.call('HGET', KEYS[2], key) or ''
-        found[#found + 1] = { key, bodies[i], bodies[i + 1], mark, batch }
+        found[#found + 1] = { key, bodies[i], body, mark, batch }
     end
 end
 return { found, redis.call('HGETALL', KEYS[3]) }

@@ -22,7 +22,7 @@ from holdfast.store.audit import Audit
 from holdfast.store.format.deployment import Deployment
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.log_scripts import LOG_SCRIPTS
-from holdfast.store.format.records import pack_mark, unpack_batch
+from holdfast.store.format.records import pack_mark, receiver_in, unpack_batch
 from holdfast.store.format.scripts import SCRIPTS
 from holdfast.store.letters.administration import Letters
 from holdfast.store.links.link import StoreLink
@@ -181,13 +181,23 @@ class StoreProcess:
         return {int(id) - BASE for id in self.hash(KEYS.bodies)}
 
     def receivers(self, n: int) -> set[str]:
-        return {key.decode() for key in self.server.ask("SMEMBERS", KEYS.receivers(BASE + n))}
+        record = self.server.ask("HGET", KEYS.bodies, BASE + n) or b""
+        return receivers_of(BASE + n, record, lambda name: self.server.ask("SMEMBERS", name))
 
     def dead(self) -> list[int]:
         return [int(id) - BASE for id in self.server.ask("ZRANGE", KEYS.all_dead, 0, -1)]
 
     def names(self) -> set[str]:
         return {key.decode() for key in self.server.ask("KEYS", "*")}
+
+
+def receivers_of(
+    id: int, record: bytes, members: Callable[[str], Iterable[bytes]], keys: RedisKeys = KEYS
+) -> set[str]:
+    """Who waits for a message: whom its record names, or who is in its set."""
+    single, _ = receiver_in(record)
+    names = members(keys.receivers(id)) if single is None else (single,)
+    return {each.decode() for each in names}
 
 
 def queue_of(
@@ -201,10 +211,10 @@ def queue_of(
     batch = hash_of(keys.handed).get(key)
     handed = {} if batch is None else {m.id: m for m in unpack_batch(batch.encode()).marks()}
     queue = {}
-    for id in map(int, hash_of(keys.bodies)):
-        if key.encode() in members(keys.receivers(id)):
-            mark = pack_mark(handed[id], {}).decode() if id in handed else ""
-            queue[id] = marks.get(str(id), mark)
+    for id, record in hash_of(keys.bodies).items():
+        if key in receivers_of(int(id), record.encode(), members, keys):
+            mark = pack_mark(handed[int(id)], {}).decode() if int(id) in handed else ""
+            queue[int(id)] = marks.get(id, mark)
     return queue
 
 

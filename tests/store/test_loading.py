@@ -271,7 +271,7 @@ async def test_an_unreadable_message_stays_in_the_store(at: StoreProcess, head: 
     at.keep(message(1), "joe/1")
     at.store.mark("joe/1", [mark(1, 1)])
     await at.answered()
-    at.server.ask("HSET", KEYS.bodies, BASE + 1, f"{head}\n{{}}")
+    at.server.ask("HSET", KEYS.bodies, BASE + 1, f"@joe/1\n{head}\n{{}}")
     loaded = await at.loaded()
     await at.answered()
     assert loaded["joe/1"].entries == []

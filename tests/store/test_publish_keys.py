@@ -1,6 +1,7 @@
 """Publish keys: of messages with the same key the store keeps one, whatever happens."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.publish_key import KEY_LIFE_S, publish_key_of
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store.format import scripts
+from holdfast.store.format.layouts import NEWEST
 from holdfast.store.format.publish_keys import KeyLimits
 from holdfast.store.format.publish_keys import first_of as found_first
 from holdfast.store.links.connection import StoreUnavailable
@@ -267,7 +269,8 @@ def keep(
 ) -> list[Any]:
     """Keep messages with these numbers and keys at a time of the store's clock; the answers."""
     messages = [(message(n, key=key), ["joe/1"]) for n, key in pairs]
-    return list(room.call(scripts.keep_keyed(KEYS, messages, KeyLimits(clock, most, are_timed))))
+    limits = KeyLimits(clock, most, replace(NEWEST, has_key_times=are_timed))
+    return list(room.call(scripts.keep_keyed(KEYS, messages, limits)))
 
 
 def remembered(room: Room) -> dict[str, int]:

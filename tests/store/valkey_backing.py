@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -17,13 +17,14 @@ from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store.format.deployment import Deployment
 from holdfast.store.format.keys import RedisKeys
-from holdfast.store.format.records import unpack_batch, unpack_entry, unpack_letter
+from holdfast.store.format.records import receiver_in, unpack_batch, unpack_entry, unpack_letter
 from holdfast.store.format.scripts import SCRIPTS
 from holdfast.store.links.link import StoreLink
 from holdfast.store.opening.write_right import Opening
 from holdfast.store.store import Store
 from holdfast.store.writing.loading import WithoutSession
 from tests.store.servers import ValkeyServer, primary_at
+from tests.store.store_process import receivers_of
 from tests.unit.bayeux.slow_store import number_in
 from tests.unit.delivery.fake_keeper import Found
 
@@ -177,26 +178,32 @@ class ValkeyBacking:
         found: dict[str, dict[int, int]] = {}
         batches = self._pairs(KEYS.handed)
         for id, body in self._pairs(KEYS.bodies).items():
-            for key in self._server.ask("SMEMBERS", KEYS.receivers(int(id))):
-                mark = self._server.ask("HGET", KEYS.marks(key.decode()), id) or b""
-                was_handed = not mark and int(id) in unpack_batch(batches.get(key, b"0 0")).ids
+            for key in receivers_of(int(id), body, self._members, KEYS):
+                mark = self._server.ask("HGET", KEYS.marks(key), id) or b""
+                batch = batches.get(key.encode(), b"0 0")
+                was_handed = not mark and int(id) in unpack_batch(batch).ids
                 count = 1 if was_handed else unpack_entry(int(id), mark)[0].attempts
-                number = number_in(body.partition(b"\n")[2])
-                found.setdefault(key.decode(), {})[number] = count
+                found.setdefault(key, {})[_number_of(body)] = count
         return found
 
     def references(self) -> dict[int, set[str]]:
         """By its number, where each message is: queues and histories. Each is stored once."""
         self._run(self._all_answered())
         bodies = self._pairs(KEYS.bodies)
-        names = {KEYS.receivers(int(id)).encode(): body for id, body in bodies.items()}
-        assert {*self._server.ask("KEYS", f"{KEYS.prefix}to:*")} == {*names}
-        return {
-            number_in(body.partition(b"\n")[2]): {
-                key.decode() for key in self._server.ask("SMEMBERS", name)
-            }
-            for name, body in names.items()
+        sets = {
+            KEYS.receivers(int(id)).encode()
+            for id, body in bodies.items()
+            if receiver_in(body)[0] is None
         }
+        assert {*self._server.ask("KEYS", f"{KEYS.prefix}to:*")} == sets
+        return {
+            _number_of(body): receivers_of(int(id), body, self._members, KEYS)
+            for id, body in bodies.items()
+        }
+
+    def _members(self, name: str) -> Iterable[bytes]:
+        found: Iterable[bytes] = self._server.ask("SMEMBERS", name)
+        return found
 
     def session_keys(self) -> set[str]:
         return {*self._texts(KEYS.sessions)}
@@ -228,3 +235,7 @@ class ValkeyBacking:
 
 def _never() -> None:
     raise AssertionError("nobody else is here")
+
+
+def _number_of(record: bytes) -> int:
+    return number_in(receiver_in(record)[1].partition(b"\n")[2])

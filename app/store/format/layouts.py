@@ -18,6 +18,11 @@ class WrittenForm:
     has_key_times: bool = True
     # Whether records of sessions contain their outstanding requests, too.
     has_requests_in_sessions: bool = False
+    # Whether the record of a message for one receiver begins with its name, and needs no set.
+    has_single_receivers: bool = True
+
+
+NEWEST: Final = WrittenForm()
 
 
 class Layout(NamedTuple):
@@ -43,6 +48,12 @@ LAYOUTS: Final = (
         "outstanding requests are stored apart from sessions",
         {"has_requests_in_sessions": True},
     ),
+    Layout(
+        5,
+        "",
+        "a message for one receiver is stored with its name",
+        {"has_single_receivers": False},
+    ),
 )
 OLDEST_LAYOUT: Final = LAYOUTS[0].number
 LAYOUT: Final = LAYOUTS[-1].number
@@ -61,7 +72,7 @@ class CurrentLayout:
 
 def written_form(layout: int) -> WrittenForm:
     """Return what servers write in a store that is in this layout."""
-    form = WrittenForm()
+    form = NEWEST
     for later in later_than(layout):
         form = replace(form, **later.before)
     return form

@@ -7,6 +7,7 @@ from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.store.format import records, scripts
 from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.layouts import NEWEST, WrittenForm
 from holdfast.store.format.scripts import ScriptCall, source_of, words_entering
 from holdfast.store.links.resp import Word
 from holdfast.store.links.script import Positions, Script
@@ -42,7 +43,7 @@ APPEND = _script("append", source_of("append", "fence", "no_note", "log", "once"
 APPEND_FACTS = _script("append_facts", source_of("append_facts", "fence", "no_note", "log"))
 RESTORE_FRAME = _script("restore_frame", source_of("restore_frame", "fence", "once"))
 TRIM_LOG = _script("trim_log", source_of("trim_log", "fence", "once", "arrays"))
-_TAKING: Final = ("once", "arrays", "enter")
+_TAKING: Final = ("once", "arrays", "bodies", "enter")
 TAKE = _script(
     "take",
     source_of("take", "fence", "no_note", *_TAKING),
@@ -137,6 +138,7 @@ def take(
     keys: RedisKeys,
     steps: Sequence[Step],
     messages: Sequence[tuple[Message, Sequence[str]]],
+    form: WrittenForm = NEWEST,
     *,
     letters: Mapping[str, bytes] = NO_LETTERS,
     hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
@@ -165,7 +167,7 @@ def take(
         for receiver, batch in hand_overs.items():
             args += (receiver, records.pack_batch(batch))
     for message, receivers in messages:
-        args += words_entering(keys, positions, message, receivers)
+        args += words_entering(keys, positions, message, receivers, form)
     return ScriptCall(TAKE if messages or letters else FOLLOW, positions.keys, args)
 
 

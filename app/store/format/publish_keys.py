@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import KEY_LIFE_S, publish_key_of
 from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.store.format.layouts import NEWEST, WrittenForm
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.publish_key import PublishKey
@@ -43,8 +44,7 @@ class KeyLimits(NamedTuple):
 
     clock: int
     most: int
-    # Whether the time of a key is stored together with its message; see `WrittenForm`.
-    are_timed: bool = True
+    form: WrittenForm = NEWEST
 
 
 class PublishKeys:

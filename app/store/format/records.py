@@ -48,6 +48,20 @@ def unpack_message(id: int, record: bytes) -> Message:
     return message
 
 
+# Before the body of a message that only one session or queue waits for stands its name, in a line
+# that begins with this. Scripts read it, so larger bodies have a set of one name instead.
+OF_ONE: Final = b"@"
+MOST_OF_ONE: Final = 4096
+
+
+def receiver_in(record: bytes) -> tuple[bytes | None, bytes]:
+    """Return the only receiver of a message, or None if it has a set of them; and its record."""
+    if not record.startswith(OF_ONE):
+        return None, record
+    line, _, body = record.partition(b"\n")
+    return line[1:], body
+
+
 def channel_of_work(record: bytes) -> str | None:
     """Return the channel of a message, if it belongs to a work queue; as cheap as it can be."""
     head = _head(record.partition(b"\n")[0], "message")

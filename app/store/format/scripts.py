@@ -18,7 +18,7 @@ from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store.format import records
 from holdfast.store.format.deployment import UNDIVIDED, Deployment, Division
 from holdfast.store.format.keys import RedisKeys
-from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.format.layouts import LAYOUT, NEWEST, OLDEST_LAYOUT, WrittenForm
 from holdfast.store.format.publish_keys import KeyLimits
 from holdfast.store.links.resp import Word
 from holdfast.store.links.script import Positions, Script
@@ -57,12 +57,12 @@ OPEN = _script("open")
 FINISH = _script("finish", "fence", "once")
 RELEASE = _script("release", "fence", "once")
 SAVE = _script("save", "fence", "once")
-KEEP = _journalled("keep", "once", "arrays", "enter", "fields")
-KEEP_KEYED = _journalled("keep_keyed", "arrays", "enter", "clock", "fields")
+KEEP = _journalled("keep", "once", "arrays", "bodies", "enter", "fields")
+KEEP_KEYED = _journalled("keep_keyed", "arrays", "bodies", "enter", "clock", "fields")
 ADVANCE_CLOCK = _script("advance_clock", "fence", "once", "clock")
 MOVE = _journalled("move", "once", "arrays", "bodies")
 MARK_BATCHES = _journalled("mark_batches", "once", "arrays")
-MARK = _journalled("mark", "once")
+MARK = _journalled("mark", "once", "bodies")
 SETTLE = _journalled("settle", "once", "arrays", "bodies")
 UNMARK = _script("unmark", "fence", "once", "arrays")
 DEAD_LETTER = _journalled("dead_letter", "once", "bodies")
@@ -73,7 +73,7 @@ PUT = _script("put", "fence", "once")
 LETTERS_REMOVE = _script("letters_remove", "fence", "once")
 REMARK = _script("remark", "fence", "once")
 AUDIT = _script("audit", "fence", "once")
-REPLAY_TAKE = _journalled("replay_take")
+REPLAY_TAKE = _journalled("replay_take", "bodies")
 REPLAY_NOTE = _script("replay_note", "fence", "once")
 REPLAY_FORGET = _script("replay_forget", "fence", "once")
 
@@ -158,12 +158,13 @@ def keep(
     keys: RedisKeys,
     messages: Sequence[tuple[Message, Sequence[str]]],
     fields: RequestFields = NO_FIELDS,
+    form: WrittenForm = NEWEST,
 ) -> ScriptCall:
     """Store messages, each for these sessions, and change these fields of requests."""
     positions = Positions(keys.meta, keys.bodies, keys.requests)
     args: list[Word] = [_newest(messages), *_changing(fields)]
     for message, receivers in messages:
-        args += words_entering(keys, positions, message, receivers)
+        args += words_entering(keys, positions, message, receivers, form)
     return ScriptCall(KEEP, positions.keys, args)
 
 
@@ -181,7 +182,7 @@ def keep_keyed(
     args: list[Word] = [_newest(messages), *_key_limits(limits)]
     none = [NO_FIELDS] * len(messages)
     for (message, receivers), changed in zip(messages, fields or none, strict=True):
-        entering = words_entering(keys, positions, message, receivers)
+        entering = words_entering(keys, positions, message, receivers, limits.form)
         key = publish_key_of(message)
         args += ("" if key is None else key.digest, len(entering), *_changing(changed), *entering)
     return ScriptCall(KEEP_KEYED, positions.keys, args)
@@ -214,7 +215,7 @@ def _changing(fields: RequestFields) -> list[Word]:
 
 
 def _key_limits(limits: KeyLimits) -> tuple[Word, ...]:
-    return (limits.clock, KEY_LIFE_S, limits.most, "" if limits.are_timed else "apart")
+    return (limits.clock, KEY_LIFE_S, limits.most, "" if limits.form.has_key_times else "apart")
 
 
 def advance_clock(keys: RedisKeys, clock: int, *, given: int) -> ScriptCall:
@@ -230,7 +231,11 @@ def _newest(messages: Sequence[tuple[Message, Sequence[str]]]) -> str:
 
 
 def words_entering(
-    keys: RedisKeys, positions: Positions, message: Message, receivers: Sequence[str]
+    keys: RedisKeys,
+    positions: Positions,
+    message: Message,
+    receivers: Sequence[str],
+    form: WrittenForm,
 ) -> list[Word]:
     """Return the arguments for a message that enters queues."""
     receivers_at = positions.of(keys.receivers(message.id))
@@ -239,6 +244,8 @@ def words_entering(
     words: list[Word] = [message.id, receivers_at, body, generation, len(receivers), *receivers]
     if generation:
         words += [positions.of(keys.marks(receiver)) for receiver in receivers]
+    elif len(receivers) == 1 and len(body) <= records.MOST_OF_ONE and form.has_single_receivers:
+        words[3] = records.OF_ONE
     return words
 
 
@@ -280,7 +287,7 @@ def forget_batches(keys: RedisKeys, receivers: Iterable[str]) -> ScriptCall:
 
 def mark(keys: RedisKeys, marks: Mapping[str, Mapping[int, Mark]]) -> ScriptCall:
     """Replace marks of entries."""
-    positions = Positions(keys.meta)
+    positions = Positions(keys.meta, keys.bodies)
     args: list[Word] = []
     trails: dict[int, bytes] = {}
     for receiver, entries in marks.items():

@@ -296,7 +296,13 @@ class ShardLog:
         early = self._buffer.announce(hand_overs) if hand_overs else NO_HAND_OVERS
         opening, number = self._right.epoch.rpartition(".")[2], 0
         call = log_scripts.take(
-            self._keys, [step], messages, letters=letters, hand_overs=early, opening=opening
+            self._keys,
+            [step],
+            messages,
+            self._right.layout.form,
+            letters=letters,
+            hand_overs=early,
+            opening=opening,
         )
         if messages and (note := self._calls.journal.note_kept(messages, early)):
             call, number = self._journaling.annotate(call, note)

@@ -14,20 +14,12 @@ if not newest or newest < ARGV[2] then
     redis.call('HSET', KEYS[1], 'newest', ARGV[2])
 end
 
--- Removes the entry that ARGV describes from here on.
-local function leave(at)
-    local id, receivers = ARGV[at], KEYS[tonumber(ARGV[at + 2])]
-    if redis.call('SREM', receivers, ARGV[at + 1]) == 1 then
-        release(id, receivers)
-    end
-    redis.call('HDEL', KEYS[tonumber(ARGV[at + 3])], id)
-end
-
 local new = 0
 for at = 3, last, 7 + indexes do
     local letter, entry = ARGV[at], at + 3 + indexes
     if ARGV[entry + 2] ~= '0' then
-        leave(entry)
+        leave(ARGV[entry], KEYS[tonumber(ARGV[entry + 2])], ARGV[entry + 1])
+        redis.call('HDEL', KEYS[tonumber(ARGV[entry + 3])], ARGV[entry])
     end
     if redis.call('HSETNX', dead, letter, ARGV[at + 1]) == 1 then
         new = new + 1

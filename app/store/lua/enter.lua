@@ -7,15 +7,25 @@ if not newest or newest < ARGV[2] then
 end
 
 -- Stores a message for the sessions that do not have it yet. ARGV from here on: id, position of its
--- receivers in KEYS, body, generation ('' if never replayed), number of sessions, their names; if
--- replayed, the positions of their marks in KEYS. Returns the position behind the message.
+-- receivers in KEYS, body, generation ('' if never replayed, '@' if only one session is to get it),
+-- number of sessions, their names; if replayed, the positions of their marks in KEYS. Returns the
+-- position behind the message.
 local function enter(at)
     local id, receivers, generation = ARGV[at], KEYS[tonumber(ARGV[at + 1])], ARGV[at + 3]
     local count = tonumber(ARGV[at + 4])
     local first, behind, added = at + 5, at + 5 + count, 0
-    if generation == '' then
+    if generation == '@' then
+        local body = '@' .. ARGV[first] .. '\n' .. ARGV[at + 2]
+        if redis.call('HSETNX', KEYS[2], id, body) == 1 then
+            return behind
+        end
+    end
+    if generation == '' or generation == '@' then
         added = call('SADD', receivers, first, behind - 1)
     else
+        if redis.call('EXISTS', receivers) == 0 then
+            spread(id, receivers)
+        end
         for i = first, behind - 1 do
             if redis.call('SADD', receivers, ARGV[i]) == 1 then
                 redis.call('HSET', KEYS[tonumber(ARGV[i + count])], id, generation)
@@ -24,8 +34,10 @@ local function enter(at)
         end
         behind = behind + count
     end
-    if added > 0 then
-        redis.call('HSETNX', KEYS[2], id, ARGV[at + 2])
+    if added > 0 and redis.call('HSETNX', KEYS[2], id, ARGV[at + 2]) == 0 then
+        if redis.call('SCARD', receivers) == added then
+            spread(id, receivers)
+        end
     end
     return behind
 end

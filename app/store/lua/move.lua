@@ -26,19 +26,31 @@ while at <= last do
     local names = at + 8
     local marks = names + tonumber(ARGV[at + 5])
     local behind = marks + tonumber(ARGV[at + 7])
-    if redis.call('SISMEMBER', receivers, ARGV[at + 2]) == 1 then
+    local is_there, session, found, from = redis.call('SISMEMBER', receivers, ARGV[at + 2]) == 1
+    if not is_there then
+        session, found, from = alone(id)
+        is_there = session == ARGV[at + 2]
+    end
+    if is_there then
         for i = names, names + tonumber(ARGV[at + 6]) - 1 do
             take_out(ARGV[i], id)
         end
-        call('SADD', receivers, names, marks - 1)
-        redis.call('SREM', receivers, ARGV[at + 2])
+        if session and marks - names == 1 then
+            redis.call('HSET', KEYS[2], id, '@' .. ARGV[names] .. '\n' .. string.sub(found, from))
+        else
+            if session then
+                spread(id, receivers)
+            end
+            call('SADD', receivers, names, marks - 1)
+            redis.call('SREM', receivers, ARGV[at + 2])
+            release(id, receivers)
+        end
         redis.call('HDEL', KEYS[tonumber(ARGV[at + 3])], id)
-        release(id, receivers)
     end
     -- Entries that moved before get their marks again: a server whose store went back repeats its
     -- last calls, and one before this may have removed them.
     for i = marks, behind - 1 do
-        if redis.call('SISMEMBER', receivers, ARGV[names + i - marks]) == 1 then
+        if waits(id, receivers, ARGV[names + i - marks]) then
             redis.call('HSET', KEYS[tonumber(ARGV[i])], id, ARGV[at + 4])
         end
     end

@@ -21,6 +21,9 @@ end
 -- Adds the message to the session's queue; returns whether this job has put it there.
 local function put(at, receivers, record, head)
     local id = ARGV[at + 1]
+    if redis.call('EXISTS', receivers) == 0 then
+        spread(id, receivers)
+    end
     if redis.call('SADD', receivers, ARGV[at + 4]) == 0 then
         return false
     end

@@ -10,6 +10,13 @@ for i = 3, last_key do
     local count = tonumber(ARGV[at + 1])
     if call('SREM', KEYS[i], at + 2, at + 1 + count) > 0 then
         release(ARGV[at], KEYS[i])
+    else
+        local session = alone(ARGV[at])
+        for j = at + 2, at + 1 + count do
+            if ARGV[j] == session then
+                redis.call('HDEL', KEYS[2], ARGV[at])
+            end
+        end
     end
     at = at + 2 + count
 end

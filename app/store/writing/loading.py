@@ -98,12 +98,10 @@ class Loading:
     async def entries(self) -> AsyncIterator[dict[int, tuple[bool, set[str]]]]:
         """Yield all messages page by page: whether each is readable, and whose queues have it."""
         async for page in self._pages(self._keys.bodies, _MESSAGES):
-            found = await self._ask_all(
-                [("SMEMBERS", self._keys.receivers(int(id))) for id in page]
-            )
+            found = {int(id): body for id, body in page.items()}
             yield {
-                int(id): (_is_readable(int(id), body), {each.decode() for each in receivers})
-                for (id, body), receivers in zip(page.items(), found, strict=True)
+                id: (_is_readable(id, body), {each.decode() for each in receivers})
+                for id, body, receivers in await self._with_receivers(found)
             }
 
     async def marked(self, receivers: Sequence[str]) -> list[set[int]]:
@@ -158,10 +156,22 @@ class Loading:
 
     async def _read_messages(self, bodies: Mapping[int, bytes]) -> None:
         # A scan may return an element twice.
-        ids = [id for id in bodies if id not in self._messages]
-        found = await self._ask_all([("SMEMBERS", self._keys.receivers(id)) for id in ids])
-        for id, receivers in zip(ids, found, strict=True):
-            self._read_message(id, bodies[id], receivers)
+        new = {id: body for id, body in bodies.items() if id not in self._messages}
+        for each in await self._with_receivers(new):
+            self._read_message(*each)
+
+    async def _with_receivers(
+        self, bodies: Mapping[int, bytes]
+    ) -> list[tuple[int, bytes, Sequence[bytes]]]:
+        """Return messages with their records and receivers."""
+        found = {id: records.receiver_in(body) for id, body in bodies.items()}
+        spread = [id for id, (receiver, _) in found.items() if receiver is None]
+        sets = await self._ask_all([("SMEMBERS", self._keys.receivers(id)) for id in spread])
+        of_several = dict(zip(spread, sets, strict=True))
+        return [
+            (id, body, of_several[id] if receiver is None else (receiver,))
+            for id, (receiver, body) in found.items()
+        ]
 
     def _read_message(self, id: int, body: bytes, receivers: Sequence[bytes]) -> None:
         if not receivers:

@@ -208,7 +208,7 @@ class TurnWrites:
         costs = list(map(_cost_of_message, self.messages))
         for messages in _portions(self.messages, costs, framing):
             pairs = [(pending.message, pending.receivers) for pending in messages]
-            call = scripts.keep(keys, pairs, _fields_of(messages))
+            call = scripts.keep(keys, pairs, _fields_of(messages), limits.form)
             call, appended = _framed(call, pairs, framing)
             note = journal.note_kept(_for_queues(pairs))
             yield PendingCall(call, messages, note, may_wait, appended=appended)
