@@ -42,7 +42,8 @@ class RedisKeys:
         # new generation is written: next (its number, and what its meta has; see `dividing.py`),
         # written (in the first shard, in how many shards it is).
         self.meta = tag + "meta"
-        # Hash: message id -> record of the message, while any queue or history has it.
+        # Hash: message id -> record of the message, while any queue or history has it. If only one
+        # has it, its name may stand before the record; see `receiver_in`.
         self.bodies = prefix + "bodies"
         # Hash: publish key -> "id:time" of its message, the time by the store's clock, or "id" if
         # the hash of times has it; list: "id:key" of these, oldest first.
@@ -90,7 +91,10 @@ class RedisKeys:
         return RedisKeys(*self._shard, generation)
 
     def receivers(self, id: int) -> str:
-        """Set: the sessions whose queue has the message, and the channel whose history has it."""
+        """Set: the sessions whose queue has the message, and the channel whose history has it.
+
+        There is none if the record of the message says who is the only one.
+        """
         return f"{self.prefix}to:{id}"
 
     def marks(self, receiver: str) -> str:
