@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
+from holdfast.delivery.letters.dead import LetterState
 from holdfast.store.format.keys import FIRST_GENERATION, RedisKeys
 from holdfast.store.format.records import unpack_letter
 from tests.simulation.store.keyspace import Hash, Keyspace
@@ -25,6 +26,8 @@ class Letter(NamedTuple):
     # How often its message had been replayed, and which replay has taken the letter itself.
     generation: int = 0
     job: str = ""
+    # Whether it waits to be replayed: the shard that has taken it for that got it from another one.
+    is_new: bool = False
 
 
 class Written(NamedTuple):
@@ -148,7 +151,7 @@ def _letter_in(id: str, record: bytes) -> Letter:
     letter = unpack_letter(record)
     return Letter(
         *(letter.subject, _key_in(record), letter.channel, letter.code),
-        *(id, letter.generation, letter.job),
+        *(id, letter.generation, letter.job, letter.state is LetterState.NEW),
     )
 
 

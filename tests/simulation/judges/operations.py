@@ -312,6 +312,9 @@ class Operations(Ledger):
         if any(each.edited and not each.id for each in replays):
             # Whether its own letter was dropped is not known.
             return
+        if letter.is_new and not all(each.is_whole for each in replays):
+            # A shard that has not begun the replay keeps what others give it.
+            return
         places = {
             (each.to or letter.receiver, each.edited or letter.key, letter.generation + 1)
             for each in replays

@@ -189,6 +189,15 @@ def test_a_letter_that_is_sent_on_must_come_there() -> None:
     assert scene.wrong() == [f"operations: m, replayed 1 times, has no end at {STAND_IN}"]
 
 
+def test_a_letter_that_moved_to_a_shard_that_has_not_begun_the_replay_stays_there() -> None:
+    scene = Scene()
+    replay = scene.is_replayed(to=STAND_IN)
+    scene.letters[0] = scene.letters[0]._replace(is_new=True)
+    assert scene.wrong() == [f"operations: m, replayed 1 times, has no end at {STAND_IN}"]
+    scene.judge.begun(replay, "job", is_whole=False)
+    assert scene.wrong() == []
+
+
 def test_a_letter_with_other_data_comes_with_them_and_names_itself() -> None:
     scene = Scene()
     scene.is_replayed(edited="new")
