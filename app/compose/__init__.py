@@ -263,7 +263,6 @@ async def _begin(
         return complaint(bayeux, watch, storage), remark(storage)
 
     _warn(settings, parts.addresses)
-    _start(ticker, bayeux, storage, stack)
     applications = ServedApplications(
         *(endpoint, websockets, parts.heads, readiness),
         administration,
@@ -278,6 +277,8 @@ async def _begin(
         await succession.opened()
     # Until now the start could fail; then the next one finds what this one found.
     await storage.remove_given()
+    # Messages expire with the ticks, and the store forgets them.
+    _start(ticker, bayeux, storage, stack)
     if parts.sharding is not None:
         stack.push_async_callback(parts.sharding.pause)
         await parts.sharding.serve()
