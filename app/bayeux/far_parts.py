@@ -36,13 +36,13 @@ class FarParts:
     ) -> None:
         homes, others = neighbours.homes, neighbours.others
         self.neighbours = neighbours
-        self.from_others = FromOthers(state)
-        self.topics = FarTopics(state, life.topics, homes, others)
         self.requests = RequestsEverywhere(state, homes, requests)
+        self.from_others = FromOthers(state, self.requests)
+        self.topics = FarTopics(state, life.topics, homes, others)
         self.histories = FarHistories(state, homes, self.from_others.tap)
         self.subjects = FarSubjects(state, homes)
         self.presence = FarPresence(state, homes, others)
-        self.work = _work(state, neighbours) if state.work.is_used else None
+        self.work = _work(state, neighbours, self.requests) if state.work.is_used else None
         HistoriesAtHome(state, homes)
         # These four are circles: each of the parts here calls the one that it is given to.
         state.requests.elsewhere, state.topics.elsewhere = self.requests, self.topics
@@ -66,7 +66,9 @@ class FarParts:
             self.work.go_on()
 
 
-def _work(state: "ServerState", neighbours: "Neighbours") -> "WorkEverywhere":
+def _work(
+    state: "ServerState", neighbours: "Neighbours", requests: RequestsEverywhere
+) -> "WorkEverywhere":
     from holdfast.bayeux.far_work.everywhere import WorkEverywhere
 
-    return WorkEverywhere(state, neighbours.homes, neighbours.others)
+    return WorkEverywhere(state, neighbours.homes, neighbours.others, requests)

@@ -227,7 +227,7 @@ def each_reply_counts(stack: ExitStack) -> None:
 
 
 def who_was_asked_is_forgotten_at_a_restart(stack: ExitStack) -> None:
-    replace(stack, AnsweringOthers, "reopen", nothing)
+    replace(stack, AnsweringOthers, "_reopen", nothing)
 
 
 def lost_work_does_not_return(stack: ExitStack) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from holdfast.bayeux.far_work.borrowing import Borrows
 from holdfast.bayeux.far_work.lending import Lender, Loan, StandIn
 from holdfast.bayeux.far_work.work_calls import ASKED, LENT, TOLD, Job, Taken, Told
+from holdfast.bayeux.publish.answering_others import AnsweringOthers
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.calls import Asker, Asking
 from holdfast.bayeux.state.server_state import ServerState
@@ -47,8 +48,14 @@ class _Known:
 class WorkEverywhere:
     """Lends work of this shard to others, and borrows theirs."""
 
-    def __init__(self, state: ServerState, homes: HomesPort, others: OthersPort) -> None:
-        self._state = state
+    def __init__(
+        self,
+        state: ServerState,
+        homes: HomesPort,
+        others: OthersPort,
+        requests: AnsweringOthers,
+    ) -> None:
+        self._state, self._requests = state, requests
         self._homes = homes
         self._others = others
         self._lent = LentWork(state.hub, state.work.of, state.work.dispute)
@@ -237,8 +244,7 @@ class WorkEverywhere:
             return
         record.borrower = self
         borrows.enter(message, record, session)
-        if state.requests.elsewhere is not None:
-            state.requests.elsewhere.arrived(message, is_kept=session.is_durable)
+        self._requests.arrived(message, is_kept=session.is_durable)
         for each in message.records or ():
             each.shown_to(message, (session,))
         session.queue.insert(message)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from holdfast.bayeux.publish.answering_others import AnsweringOthers
 from holdfast.bayeux.publish.point_to_point import Addressing, PointToPoint, SenderOverQuota
 from holdfast.bayeux.publish.results import Result, State, not_stored, refusal
 from holdfast.bayeux.session import Session
@@ -55,9 +56,9 @@ def destinations_in(rows: Sequence[Sequence[Any]]) -> tuple[Destination, ...]:
 class AddressedHere:
     """Carries out addressed publishes, of clients here or of other shards."""
 
-    def __init__(self, state: ServerState, ptp: PointToPoint) -> None:
-        self._state = state
-        self._ptp = ptp
+    def __init__(self, state: ServerState, ptp: PointToPoint, requests: AnsweringOthers) -> None:
+        self._state, self._ptp = state, ptp
+        self._requests = requests
         state.calls.handle(ADDRESSED, self._carry_out)
 
     def _carry_out(self, asked: Asking, asker: Asker, now: float) -> None:
@@ -81,9 +82,7 @@ class AddressedHere:
         kept, message = kept_with(addressing), addressed.message
         asker.answer_with(message, kept.to_answer())
         if asker.shard is not None:
-            if self._state.requests.elsewhere is not None:
-                is_kept = addressed.persistent is not False
-                self._state.requests.elsewhere.arrived(message, is_kept=is_kept)
+            self._requests.arrived(message, is_kept=addressed.persistent is not False)
             topic = self._state.topics.far(message.channel)
             if addressed.is_counted and topic is not None:
                 count_for(topic, message)
@@ -132,8 +131,7 @@ class AddressedHere:
         elif outcome is PersistOutcome.REPEATED:
             asker.answer(kept.after(outcome, message).to_answer())
         else:
-            if self._state.requests.elsewhere is not None:
-                self._state.requests.elsewhere.has_told(message)
+            self._requests.has_told(message)
             asker.answer_kept(message, kept.to_answer())
 
 

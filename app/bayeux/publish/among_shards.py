@@ -7,7 +7,7 @@ from holdfast.bayeux.publish.addressed_everywhere import AddressedEverywhere, gr
 from holdfast.bayeux.publish.addressed_here import AddressedHere
 from holdfast.bayeux.publish.at_home import AtHome, PublishHere
 from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
-from holdfast.bayeux.publish.event import EventPublish, Far
+from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.made_topics import CountsPort, MadeTopics
 from holdfast.bayeux.publish.point_to_point import PointToPoint
 from holdfast.bayeux.publish.qos import Qos
@@ -49,12 +49,12 @@ class AmongShards:
         self._distribute = distribute
         # What `complete_cursor` returned last.
         self._complete = 0
-        here = AddressedHere(state, ptp)
+        here = AddressedHere(state, ptp, requests)
         self._order = ChannelOrder(state.log)
         self._everywhere = AddressedEverywhere(state, here, self._order)
         self.made = MadeTopics(state, others, self.home_of, counts)
         # Does what other shards ask for.
-        self.at_home = AtHome(state, homes, partial(self.made.publish, go=publish_here))
+        self.at_home = AtHome(state, homes, requests, partial(self.made.publish, go=publish_here))
 
     def check(self, publish: EventPublish, qos: Qos) -> None:
         """Refuse a publish whose channel another shard holds, if it asks for that."""
@@ -121,7 +121,7 @@ class AmongShards:
         try:
             outcome = self._distribute(publish, qos)
         except Refused as refused:
-            publish.far, outcome = Far(refused=refused), PersistOutcome.REFUSED
+            publish.refused, outcome = refused, PersistOutcome.REFUSED
         if outcome is not None and publish.done is not None:
             publish.done(outcome)
         return True

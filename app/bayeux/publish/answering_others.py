@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from orjson import loads
 
-from holdfast.bayeux.publish.event import EventPublish, Far
+from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.repeated_calls import RepeatedCalls
 from holdfast.bayeux.publish.request_calls import (
     NOBODY_ANSWERS,
@@ -32,6 +32,7 @@ from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.requests.of_others import (
     Asked,
     FarRequest,
+    asked_elsewhere,
     field_of,
     kept_in,
     removal_of,
@@ -89,8 +90,11 @@ class AnsweringOthers:
 
     # What arrives
 
-    def enter(self, message: Message, asked: Asked, *, is_kept: bool) -> None:
-        """Attach the request to its message, before that gets to sessions here."""
+    def arrived(self, message: Message, *, is_kept: bool) -> None:
+        """Attach the request to a message of another shard that asks, and has receivers here."""
+        asked = asked_elsewhere(message)
+        if asked is None:
+            return
         request = self._known_as(asked, message.channel)
         if request is None:
             # Another shard has work that a client here has asked for.
@@ -122,12 +126,12 @@ class AnsweringOthers:
         # The store may have it soon.
         self.grant(request, (key_of_queue(message.channel),))
 
-    def forget(self, address: str) -> None:
+    def forget(self, asked: Asked) -> None:
         """Forget a request whose message is not published."""
-        request = self._by_address.get(address)
+        request = self._by_address.get(asked.address)
         if request is not None:
             self._end(request)
-            del self._by_address[address]
+            del self._by_address[asked.address]
 
     def _enter(self, asked: Asked, channel: str, shard: int) -> FarRequest[Session]:
         request = FarRequest(
@@ -152,9 +156,10 @@ class AnsweringOthers:
             found = self._responders(request)
         asker.answer(found._asdict())
 
-    def has_told(self, address: str) -> None:
-        """Take note that the answer to a call has said who may answer the request."""
-        request = self._by_address.get(address)
+    def has_told(self, message: Message) -> None:
+        """Take note that the answer to a call says who may answer the request in it."""
+        asked = asked_elsewhere(message)
+        request = None if asked is None else self._by_address.get(asked.address)
         if request is not None:
             request.is_told = True
             # Some may have been turned away since.
@@ -277,7 +282,7 @@ class AnsweringOthers:
         if answer is not None:
             outcome = self._outcome(publish, request.address, answer)
         if outcome is PersistOutcome.UNKNOWN or (
-            outcome is PersistOutcome.REFUSED and publish.far is None
+            outcome is PersistOutcome.REFUSED and publish.refused is None
         ):
             # It may reply again: the requester's shard knows whether this one counted.
             del request.spoken[sender.key]
@@ -293,11 +298,11 @@ class AnsweringOthers:
     def _outcome(self, publish: EventPublish, address: str, answer: Answer) -> PersistOutcome:
         verdict = said_by(Verdict, answer)
         if verdict is None:
-            publish.far = Far(refused=Refused(ErrorReply.SERVER_FAULT))
+            publish.refused = Refused(ErrorReply.SERVER_FAULT)
             return PersistOutcome.REFUSED
         fault = ReplyFault(verdict.fault) if verdict.fault else None
         if fault is not None:
-            publish.far = Far(refused=Refused(FAULTS[fault], address))
+            publish.refused = Refused(FAULTS[fault], address)
         is_kept = fault is None and not verdict.is_refused
         return PersistOutcome.KEPT if is_kept else PersistOutcome.REFUSED
 
@@ -354,7 +359,7 @@ class AnsweringOthers:
     def _outstanding(self) -> Iterator[FarRequest[Session]]:
         return (each for each in self._by_address.values() if each.end is None)
 
-    def reopen(self, fields: RequestFields, now: float, *, are_kept: bool) -> None:
+    def _reopen(self, fields: RequestFields, now: float, *, are_kept: bool) -> None:
         """Continue with what an earlier process knew."""
         self._now = now
         left: dict[str, bytes] = {}

@@ -32,7 +32,7 @@ class AskedForOne:
             asker.answer(NOBODY_ANSWERS._asdict())
             return
         is_kept = persistent is not False and any(each.is_durable for each in chosen)
-        self._answering.enter(message, asked, is_kept=is_kept)
+        self._answering.arrived(message, is_kept=is_kept)
         answer = Responders([each.key for each in chosen], {})._asdict()
         asker.answer_with(message, answer)
         known = partial(self._known, asker, message, address=asked.address, answer=answer)
@@ -64,6 +64,6 @@ class AskedForOne:
     ) -> None:
         if outcome is PersistOutcome.KEPT and message.is_durable:
             asker.answer_kept(message, answer)
-            self._answering.has_told(address)
+            self._answering.has_told(message)
         else:
             self._answering.tell(asker, address)

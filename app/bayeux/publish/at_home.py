@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from functools import partial
 
-from holdfast.bayeux.publish.event import EventPublish, Far
+from holdfast.bayeux.publish.answering_others import AnsweringOthers
+from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.home_call import PUBLISHED, asked_of_home, publish_in
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.publish.results import Result, State, refusal
@@ -30,9 +31,15 @@ PublishHere = Callable[[EventPublish, bytes], PersistOutcome | None]
 class AtHome:
     """Sends publishes to the homes of their channels, and carries out the publishes of others."""
 
-    def __init__(self, state: ServerState, homes: HomesPort, publish_here: PublishHere) -> None:
-        self._state = state
-        self._homes = homes
+    def __init__(
+        self,
+        state: ServerState,
+        homes: HomesPort,
+        requests: AnsweringOthers,
+        publish_here: PublishHere,
+    ) -> None:
+        self._state, self._homes = state, homes
+        self.requests = requests
         self._publish_here = publish_here
         # By topic: how many messages that are on their way to the store have saved it, and the
         # record that was saved last.
@@ -118,7 +125,7 @@ class AtHome:
     def _outcome(self, publish: EventPublish, draft: Message, answer: Answer) -> PersistOutcome:
         found = said_by(Result, answer)
         if found is None:
-            publish.far = Far(refused=Refused(ErrorReply.SERVER_FAULT))
+            publish.refused = Refused(ErrorReply.SERVER_FAULT)
             return PersistOutcome.REFUSED
         draft.id = found.id
         if publish.qos is not None:
@@ -134,7 +141,7 @@ class AtHome:
                     publish.qos.message = None
                 return PersistOutcome.KEPT
             case State.REFUSED:
-                publish.far = Far(refused=self._refused(publish, found))
+                publish.refused = self._refused(publish, found)
             case State.UNKNOWN:
                 return PersistOutcome.UNKNOWN
             case _:
@@ -167,29 +174,17 @@ class AtHome:
                 properties=qos.properties,
             )
         asked = _Asked(self, asker, publish, spared=spared, work=work)
-        if publish.far is not None:
-            publish.far.prepare = asked.prepare
+        publish.prepared = asked.prepare
         # Unlike `done`, it is not called before the outcome is certain.
         publish.step = RequestStep(NO_FIELDS, asked.known)
         publish.done = asked.done
         try:
             outcome = self._publish_here(publish, wire)
         except Refused as refused:
-            publish.far = Far(refused=refused)
+            publish.refused = refused
             outcome = PersistOutcome.REFUSED
         if outcome is not None:
             asked.known(outcome)
-
-    def queue(self, message: Message, work: Asked, persistent: bool | None) -> None:
-        """Let a request of another shard become work."""
-        if self._state.requests.elsewhere is not None:
-            is_kept = persistent is not False
-            self._state.requests.elsewhere.queue(message, work, is_kept=is_kept)
-
-    def forget(self, work: Asked) -> None:
-        """Forget a request that has not become work."""
-        if self._state.requests.elsewhere is not None:
-            self._state.requests.elsewhere.forget(work)
 
     def save_draft(self, message: Message) -> Topic | None:
         """Save the topic that a message makes before the message, which answers.
@@ -258,30 +253,27 @@ class _Asked:
         if self._spared:
             Spared((self._spared,)).mark(message)
         if self._work is not None:
-            self._at_home.queue(message, self._work, publish.persistent)
+            is_kept = publish.persistent is not False
+            self._at_home.requests.queue(message, self._work, is_kept=is_kept)
 
     def done(self, outcome: PersistOutcome) -> None:
         """Answer, unless a message has no certain outcome yet."""
-        if outcome is not PersistOutcome.UNKNOWN or self._is_unchanged():
+        is_unchanged = self._publish is not None and self._publish.is_unchanged
+        if outcome is not PersistOutcome.UNKNOWN or is_unchanged:
             self.known(outcome)
-
-    def _is_unchanged(self) -> bool:
-        far = None if self._publish is None else self._publish.far
-        return far is not None and far.is_unchanged
 
     def known(self, outcome: PersistOutcome) -> None:
         """Answer with the certain outcome."""
-        is_unchanged = self._is_unchanged()
         publish, self._publish = self._publish, None
         if publish is None:
             return
         if self._work is not None and outcome is not PersistOutcome.KEPT:
-            self._at_home.forget(self._work)
+            self._at_home.requests.forget(self._work)
         if self._draft is not None:
             self._at_home.end_draft(self._draft, outcome)
         if publish.refused is not None:
             self._asker.answer(refusal(publish.refused).to_answer())
-        elif is_unchanged:
+        elif publish.is_unchanged:
             # There is no message.
             self._asker.answer(Result(State.UNCHANGED).after(outcome).to_answer())
         elif outcome is PersistOutcome.KEPT:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from holdfast.bayeux.publish.point_to_point import accounts_of
 from holdfast.bayeux.publish.qos import Qos
@@ -11,37 +12,20 @@ from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.basics.json_text import NoNumber, to_json, to_strict_json
-from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
 from holdfast.delivery.routing.publishes import Publish
 
-
-class Far:
-    """What a publish has to do with other shards."""
-
-    __slots__ = ("accounts", "is_unchanged", "prepare", "refused")
-
-    def __init__(
-        self,
-        accounts: Sequence[str] = (),
-        prepare: Callable[[Message], None] | None = None,
-        refused: Refused | None = None,
-    ) -> None:
-        # If a client of another shard publishes: its accounts, and what is called with the message
-        # before the hub gets it.
-        self.accounts = accounts
-        self.prepare = prepare
-        # Why another shard refused it.
-        self.refused = refused
-        # Whether nothing is published: the newest message of the channel has the same data, or its
-        # topic was configured.
-        self.is_unchanged = False
+if TYPE_CHECKING:
+    from holdfast.delivery.messages.message import Message
 
 
 class EventPublish(Publish[Session]):
     """Passed from its publisher to `Publishing`, which creates the message, and then to the hub."""
 
-    __slots__ = ("event", "far", "lazy_s", "now", "qos", "sender")
+    __slots__ = (
+        *("event", "far_accounts", "is_unchanged", "lazy_s"),
+        *("now", "prepared", "qos", "refused", "sender"),
+    )
 
     def __init__(
         self,
@@ -60,18 +44,25 @@ class EventPublish(Publish[Session]):
         self.qos = qos
         # How long it may wait for other messages; overrides the channel's rule.
         self.lazy_s: float | None = None
-        # None if it concerns this shard only.
-        self.far: Far | None = None
+        # Why it is refused, if that was not known at once.
+        self.refused: Refused | None = None
+        # If a client of another shard publishes: its accounts, and what is called with the message
+        # before the hub gets it.
+        self.far_accounts: Sequence[str] | None = None
+        self.prepared: Callable[[Message], None] | None = None
+        # Whether nothing is published: the newest message of the channel has the same data, or its
+        # topic was configured.
+        self.is_unchanged = False
 
     @property
     def accounts(self) -> Sequence[str]:
         """The accounts of the publisher, wherever it is."""
-        return accounts_of(self.sender) if self.far is None else self.far.accounts
+        return accounts_of(self.sender) if self.far_accounts is None else self.far_accounts
 
     def prepare(self) -> None:
         """Prepare the message, which the hub gets next."""
-        if self.far is not None and self.far.prepare is not None:
-            self.far.prepare(self.message)
+        if self.prepared is not None:
+            self.prepared(self.message)
 
     def over(self, outcome: PersistOutcome) -> None:
         """Tell who waits for it what became of it."""
@@ -89,11 +80,6 @@ class EventPublish(Publish[Session]):
             self.step = RequestStep(self.step.fields, partial(_doubtful, self.step.known))
         if self.done is not None:
             self.done = partial(_doubtful, self.done)
-
-    @property
-    def refused(self) -> Refused | None:
-        """Why it is refused, if that was not known at once."""
-        return None if self.far is None else self.far.refused
 
 
 def _doubtful(tell: Callable[[PersistOutcome], None], outcome: PersistOutcome) -> None:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from holdfast.bayeux.publish.answering_others import AnsweringOthers
 from holdfast.bayeux.publish.tap import Arrived, Tap
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.channels import Channel, Kind
@@ -27,8 +28,8 @@ class FromOthers:
     that need no store may get it before the others.
     """
 
-    def __init__(self, state: ServerState) -> None:
-        self._state = state
+    def __init__(self, state: ServerState, requests: AnsweringOthers) -> None:
+        self._state, self._requests = state, requests
         self.tap = Tap()
         # By session, how many messages the store is about to have for it that are not shown yet.
         self._coming: dict[str, int] = {}
@@ -71,8 +72,8 @@ class FromOthers:
             durable = [each.key for each in receivers if each.is_durable]
         keys = durable if is_durable else ()
         message.is_durable = bool(keys)
-        if message.records is not None and state.requests.elsewhere is not None:
-            state.requests.elsewhere.arrived(message, is_kept=bool(keys))
+        if message.records is not None:
+            self._requests.arrived(message, is_kept=bool(keys))
         arrived = Arrived(
             message, receivers, keys, is_durable=is_durable, has_durable=bool(durable)
         )

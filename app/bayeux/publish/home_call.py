@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from orjson import loads
 
 from holdfast.bayeux.publish.addressed_here import destinations_in, rows_of
-from holdfast.bayeux.publish.event import EventPublish, Far
+from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.point_to_point import accounts_of
 from holdfast.bayeux.publish.qos import Promised, Qos
 from holdfast.bayeux.state.calls import Asker, Asking
@@ -84,7 +84,7 @@ def publish_in(asked: Mapping[str, Any], asker: Asker, channels: Channels, now: 
     wire = message.wire
     publish = EventPublish(channels.named(message.channel), loads(wire), now, qos=qos)
     publish.lazy_s = asked["lazy"]
-    publish.far = Far(accounts=asked["accounts"])
+    publish.far_accounts = asked["accounts"]
     spared = "" if asked["echoes"] else message.sender.removeprefix("client/")
     request = Asked(*asked["asked"]) if "asked" in asked else None
     return Read(publish, wire, spared, request)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.bayeux.publish.event import EventPublish, Far
+from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import PTP
 from holdfast.bayeux.publish.qos import Qos, key_of, publish_qos
@@ -346,7 +346,7 @@ class _ClientPublish:
                 call = self._as_call(publish)
                 outcome = handler.requests.publish(call, broadcast, self._answered)
             except Refused as refused:
-                publish.far, outcome = Far(refused=refused), PersistOutcome.REFUSED
+                publish.refused, outcome = refused, PersistOutcome.REFUSED
         if outcome is not None:
             self._answered(outcome)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.bayeux.limits.quotas import Quotas
-from holdfast.bayeux.publish.event import EventPublish, Far
+from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.publish.results import Result, State, unreadable
 from holdfast.bayeux.state.calls import Answer, said_by
@@ -75,10 +75,10 @@ class JoinedResults:
     def _refuse(self, first: Result, outcomes: Sequence[Mapping[str, Any]]) -> PersistOutcome:
         """Refuse the publish for the same reason as its first destination."""
         if first.state == State.OVER_QUOTA:
-            refused = self._quotas.too_much_waits(self._publish.sender, first.error, outcomes)
-            self._publish.far = Far(refused=refused)
+            too_much = self._quotas.too_much_waits(self._publish.sender, first.error, outcomes)
+            self._publish.refused = too_much
         elif first.state == State.REFUSED:
-            self._publish.far = Far(refused=first._replace(outcomes=outcomes).refused)
+            self._publish.refused = first._replace(outcomes=outcomes).refused
         return PersistOutcome.REFUSED
 
     def _note_first(self, results: Sequence[Result]) -> None:

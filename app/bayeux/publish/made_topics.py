@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
-from holdfast.bayeux.publish.event import EventPublish, Far
+from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.qos import Qos, key_of
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
@@ -255,7 +255,7 @@ class MadeTopics:
         if outcome is PersistOutcome.KEPT:
             self._carry_out(waiting._replace(go=partial(self.publish, go=waiting.go)))
         else:
-            waiting.publish.far = making.far
+            waiting.publish.refused = making.refused
             waiting.publish.over(outcome)
 
 
@@ -268,7 +268,7 @@ class _Waiting(NamedTuple):
 
 
 def _refuse(publish: EventPublish, refused: Refused) -> None:
-    publish.far = Far(refused=refused)
+    publish.refused = refused
     publish.over(PersistOutcome.REFUSED)
 
 

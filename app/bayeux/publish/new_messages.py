@@ -116,14 +116,12 @@ class Publishing:
             topic = self._topics.topic_of(channel, rule, qos=qos, sender=sender, accounts=accounts)
             if topic is not None and qos is not None and qos.is_administrative:
                 self._topics.configure(rule, topic, anew=not qos.only_makes)
-                if publish.far is not None:
-                    publish.far.is_unchanged = True
+                publish.is_unchanged = True
                 return PersistOutcome.KEPT
             if qos is not None and not qos.force_update:
                 repeated = self._topics.repeated_by(channel, publish.event)
                 if repeated is not None:
-                    if publish.far is not None:
-                        publish.far.is_unchanged = True
+                    publish.is_unchanged = True
                     return state.hub.outcome_of(repeated, publish.done)
         if state.hub.others is not None:
             _refuse_overflow(publish, rule, state.hub.others)

@@ -1,44 +1,37 @@
 """Requests among several shards: an `ElsewherePort`. A server alone does not load this module."""
 
-from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.publish.answering_others import AnsweringOthers
 from holdfast.bayeux.publish.asked_for_one import AskedForOne
 from holdfast.bayeux.publish.asking_others import AskingOthers
-from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.request_calls import ASKED, CALLED
 from holdfast.bayeux.publish.requests import RequestHandler
 from holdfast.bayeux.publish.shards_of import shard_of_session
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.calls import Answer, Asker, Asking
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.storing import PersistOutcome, RequestFields
+from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.ports.homes import HomesPort
-from holdfast.delivery.requests.of_others import Asked, asked_elsewhere, is_of_others
+from holdfast.delivery.requests.of_others import is_of_others
 from holdfast.delivery.requests.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.delivery.queues.receivers import Receiver
 
-
-class RequestsEverywhere:
+class RequestsEverywhere(AnsweringOthers):
     """Connects the requests of this shard with other shards, and their requests with this one."""
 
     def __init__(self, state: ServerState, homes: HomesPort, handler: RequestHandler) -> None:
-        self._state = state
-        self._homes = homes
+        super().__init__(state, homes)
         self.asking = AskingOthers(state, homes, handler)
-        self.answering = AnsweringOthers(state, homes)
-        AskedForOne(state, self.answering)
+        AskedForOne(state, self)
         state.calls.handle(CALLED, self._look)
         state.calls.handle(ASKED, self._tell)
 
     def _tell(self, asked: Asking, asker: Asker, _: float) -> None:
-        self.answering.tell(asker, asked["address"])
+        self.tell(asker, asked["address"])
 
     def _look(self, asked: Asking, asker: Asker, _: float) -> None:
         asker.answer({"is_subscribed": asked["channel"] in self._state.routes})
@@ -51,41 +44,6 @@ class RequestsEverywhere:
         search = _Search(len(calls.others), done)
         for shard in calls.others:
             calls.call(shard, CALLED, {"channel": channel}, search.heard, now=now)
-
-    # Messages of requests
-
-    def arrived(self, message: Message, *, is_kept: bool) -> None:
-        """Attach the request to a message of another shard that asks, and has receivers here."""
-        asked = asked_elsewhere(message)
-        if asked is not None:
-            self.answering.enter(message, asked, is_kept=is_kept)
-
-    def queue(self, message: Message, asked: Asked, *, is_kept: bool) -> None:
-        """Attach the request of another shard to a message that becomes work of this one."""
-        self.answering.queue(message, asked, is_kept=is_kept)
-
-    def forget(self, asked: Asked) -> None:
-        """Forget such a request: its message is not published."""
-        self.answering.forget(asked.address)
-
-    def has_told(self, message: Message) -> None:
-        """Take note that the answer to a call says who may answer the request in it."""
-        asked = asked_elsewhere(message)
-        if asked is not None:
-            self.answering.has_told(asked.address)
-
-    # Replies
-
-    def knows(self, address: str) -> bool:
-        """Return whether replies to this address go to another shard."""
-        return self.answering.knows(address)
-
-    def answer(self, publish: EventPublish, sender: Session, wire: bytes) -> PersistOutcome | None:
-        """Send a reply to its requester's shard. Raises `Refused`.
-
-        Returns the outcome, or None if the publish is told later.
-        """
-        return self.answering.answer(publish, sender, wire)
 
     # As requests see it
 
@@ -105,34 +63,18 @@ class RequestsEverywhere:
         """Return whether another shard has the session."""
         return shard_of_session(key, self._homes) is not None
 
-    def session_ended(self, key: str) -> None:
-        """Tell other shards that this session answers no request."""
-        self.answering.session_ended(key)
-
     def tick(self, now: float) -> None:
         """Forget old requests of others, and repeat calls that had no answer."""
-        self.answering.tick(now)
+        super().tick(now)
         self.asking.tick()
 
     # Other processes
 
-    def fields(self) -> RequestFields:
-        """Return the stored fields of requests of others."""
-        return self.answering.fields()
-
-    def passing_fields(self) -> Iterator[tuple[str, RequestFields]]:
-        """Yield the names and fields of those that the store does not have."""
-        return self.answering.passing_fields()
-
     def reopen(self, fields: RequestFields, now: float, *, are_kept: bool) -> RequestFields:
         """Continue the requests of others. Returns the other fields, which are of own requests."""
         of_others = {name: value for name, value in fields.items() if is_of_others(name)}
-        self.answering.reopen(of_others, now, are_kept=are_kept)
+        self._reopen(of_others, now, are_kept=are_kept)
         return {name: value for name, value in fields.items() if name not in of_others}
-
-    def rejoin(self, receivers: "Collection[Receiver]") -> None:
-        """Attach restored messages to the requests of others."""
-        self.answering.rejoin(receivers)
 
 
 class _Search:

@@ -5,31 +5,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from holdfast.delivery.messages.message import Message
     from holdfast.delivery.messages.storing import RequestFields
     from holdfast.delivery.queues.receivers import Receiver
-    from holdfast.delivery.requests.of_others import Asked
     from holdfast.delivery.requests.request import Request
 
 
 class ElsewherePort(Protocol):
     """What a shard has to do with the requests of others, and others with its own."""
-
-    def arrived(self, message: "Message", /, *, is_kept: bool) -> None:
-        """Attach the request to a message of another shard that asks, and has receivers here."""
-        ...
-
-    def queue(self, message: "Message", asked: "Asked", /, *, is_kept: bool) -> None:
-        """Attach the request of another shard to a message that becomes work of this one."""
-        ...
-
-    def forget(self, asked: "Asked", /) -> None:
-        """Forget such a request: its message is not published."""
-        ...
-
-    def has_told(self, message: "Message", /) -> None:
-        """Take note that the answer to a letter says who may answer the request in it."""
-        ...
 
     def expect(self, request: "Request[Any]", /) -> None:
         """Let the request wait until all other shards have said who may answer it."""
