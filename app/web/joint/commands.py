@@ -1,7 +1,6 @@
 """Commands of operators over Bayeux, run in the shard that has what they are about."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 
 import orjson
@@ -10,8 +9,6 @@ from holdfast.bayeux.wire.command_refused import CommandRefused
 from holdfast.web.admin.handlers import Ask
 from holdfast.web.joint.asking import ROUTE, Json, Shards
 from holdfast.web.joint.rules import Holder
-
-log = logging.getLogger(__name__)
 
 
 class JointCommands:
