@@ -35,7 +35,7 @@ from holdfast.web.admin.application import OpenRequests, make_admin
 from holdfast.web.admin.changes import RunningServer, change
 from holdfast.web.admin.feed import Feed
 from holdfast.web.admin.figures import LiveFigures
-from holdfast.web.admin.given_ids import GIVEN
+from holdfast.web.admin.request_keys import GIVEN
 from holdfast.web.admin.routing import Handlers, Once
 from holdfast.web.admin.tallying import Tallying
 from holdfast.web.admin.throttle import STRANGERS, Throttle

@@ -1,6 +1,8 @@
 """What is known of a request before it is answered: who sent it, and the names in its path."""
 
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Final
 
 from aiohttp import web
 
@@ -20,3 +22,5 @@ class Person:
 PERSON = web.RequestKey("person", Person)
 # The parts of the path that the route has names for.
 PLACES = web.RequestKey("places", dict[str, str])
+# The id of what a request begins in all shards, if another worker has chosen it.
+GIVEN: Final = ContextVar("given", default="")

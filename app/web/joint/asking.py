@@ -13,9 +13,9 @@ from pydantic import BaseModel
 
 from holdfast.cluster.shards import Shards as Homes
 from holdfast.web.admin.faults import fault_of
-from holdfast.web.admin.given_ids import GIVEN
 from holdfast.web.admin.handlers import Ask, Handler
 from holdfast.web.admin.ndjson import lines_in
+from holdfast.web.admin.request_keys import GIVEN
 from holdfast.web.admin.resources import ROUTES
 from holdfast.web.admin.route import Lines, Route
 from holdfast.web.admin.routing import Handlers
