@@ -57,7 +57,6 @@ from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.settings import Settings
 
 if TYPE_CHECKING:
-    from holdfast.bayeux.far_parts import FarParts
     from holdfast.delivery.ports.neighbours import Neighbours
 
 
@@ -302,15 +301,18 @@ def _server(state: ServerState, life: SessionLife, neighbours: "Neighbours | Non
     unclaimed = UnclaimedSessions(life, slots)
     encoder = Encoder(state)
     requests = RequestHandler(state, encoder.encoded, life.undelivered)
-    far = None if neighbours is None else _far(state, life, requests, neighbours)
     ptp = PointToPoint(state.waiting_places, unclaimed.open)
-    publishing = Publishing(
-        *(state, ptp, encoder),
-        make_among=None if far is None else far.among(state, ptp),
-    )
-    ticking = [add_delays(state, publishing, life.undelivered)]
-    if far is not None and publishing.among is not None:
-        ticking += [*far.ticking, publishing.among.made.tick]
+    far = None
+    if neighbours is not None:
+        # A server alone need not load them.
+        from holdfast.bayeux.far_parts import FarParts
+
+        far = FarParts(state, life, requests, neighbours, ptp=ptp, encoder=encoder)
+    publishing = Publishing(state, ptp, encoder) if far is None else far.publishing
+    ticking = [
+        add_delays(state, publishing, life.undelivered),
+        *(() if far is None else far.ticking),
+    ]
     return Bayeux(
         state,
         life,
@@ -355,12 +357,3 @@ def _server(state: ServerState, life: SessionLife, neighbours: "Neighbours | Non
         probes=Probes(state.guard, state.hub, state.channels),
         far=far,
     )
-
-
-def _far(
-    state: ServerState, life: SessionLife, requests: RequestHandler, neighbours: "Neighbours"
-) -> "FarParts":
-    # A server alone need not load them.
-    from holdfast.bayeux.far_parts import FarParts
-
-    return FarParts(state, life, requests, neighbours)

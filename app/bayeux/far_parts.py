@@ -1,6 +1,5 @@
 """The parts that a server has because there are others. A server alone does not load them."""
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.publish.among_shards import AmongShards
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.bayeux.far_work.everywhere import WorkEverywhere
-    from holdfast.bayeux.publish.new_messages import MakeAmong
+    from holdfast.bayeux.publish.event import Encoder
     from holdfast.bayeux.publish.point_to_point import PointToPoint
     from holdfast.bayeux.publish.requests import RequestHandler
     from holdfast.bayeux.sessions.life import SessionLife
@@ -33,6 +32,9 @@ class FarParts:
         life: "SessionLife",
         requests: "RequestHandler",
         neighbours: "Neighbours",
+        *,
+        ptp: "PointToPoint",
+        encoder: "Encoder",
     ) -> None:
         homes, others = neighbours.homes, neighbours.others
         self.neighbours = neighbours
@@ -48,16 +50,12 @@ class FarParts:
         state.requests.elsewhere, state.topics.elsewhere = self.requests, self.topics
         state.work.far, state.presence_events.tell = self.work, self.presence.changed
         ticking: list[Callable[[float, int], None]] = [self.presence.tick, self.topics.tick]
-        self.ticking = ticking if self.work is None else [*ticking, self.work.tick]
-
-    def among(self, state: "ServerState", ptp: "PointToPoint") -> "MakeAmong":
-        """Return what creates the part that publishes among shards."""
-        return partial(
-            AmongShards,
-            *(state, ptp, self.neighbours),
-            requests=self.requests,
-            counts=self.topics,
+        if self.work is not None:
+            ticking.append(self.work.tick)
+        self.publishing = AmongShards(
+            *(state, ptp, encoder, neighbours), requests=self.requests, counts=self.topics
         )
+        self.ticking = [*ticking, self.publishing.made.tick]
 
     def go_on(self) -> None:
         """Go on with what an earlier process had: its sessions are restored."""

@@ -25,7 +25,6 @@ from holdfast.delivery.basics.ignoring import ignore
 
 if TYPE_CHECKING:
     from holdfast.bayeux.far_parts import FarParts
-    from holdfast.bayeux.publish.among_shards import AmongShards
 
 # After this many messages, `_send_news` checks whether the turn is over.
 _BETWEEN_CHECKS: Final = 16
@@ -174,9 +173,7 @@ class Bayeux:
         return bool(holding)
 
 
-def far_parts_of(bayeux: Bayeux) -> "tuple[FarParts, AmongShards]":
-    """Return what a server has, and what publishes in it, because there are other shards."""
-    far, among = bayeux.far, bayeux.publishing.among
-    if far is None or among is None:
-        raise ValueError("this server is alone")
-    return far, among
+def far_parts_of(bayeux: Bayeux) -> "FarParts":
+    """Return what a server has because there are other shards."""
+    assert bayeux.far is not None, "this server is alone"
+    return bayeux.far

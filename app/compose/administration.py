@@ -193,8 +193,7 @@ def _make_moving(
     # A server alone need not load it.
     from holdfast.store.replays.moving import REPLAYS, Moving
 
-    far, _ = far_parts_of(bayeux)
-    _, homes, others = far.neighbours
+    _, homes, others = far_parts_of(bayeux).neighbours
 
     def make(is_over: "IsOver") -> Moving:
         moving = Moving(store, letters, receivers, homes, others.is_away, is_over)

@@ -37,7 +37,7 @@ class Member:
 
     def __init__(self, others: OtherShards, bayeux: Bayeux) -> None:
         self.others, self._state = others, bayeux.state
-        self._far, self._among = far_parts_of(bayeux)
+        self._far = far_parts_of(bayeux)
         self._store, self._clock, self._own = others.store, others.clock, others.own
         self.arrivals = {
             shard: Arrivals(
@@ -115,7 +115,7 @@ class Member:
 
         `shown` is what the former process has left of `ShownPlaces`, if this one goes on from it.
         """
-        self.others.begin(found, self._among.complete_cursor)
+        self.others.begin(found, self._far.publishing.complete_cursor)
         self._go_on_from(found)
         self.shown = ShownPlaces(shown)
 
@@ -128,7 +128,7 @@ class Member:
         others = self.others
         if not others.has_served:
             others.known.rows.take_new_topics()
-            self._among.made.begin()
+            self._far.publishing.made.begin()
         self._writes = others.has_served = True
         now = self._clock()
         others.rows.begin(self._stored_facts, now)
@@ -235,7 +235,7 @@ class Member:
         if self.others.topics:
             self.others.let_have_homes()
             if self.others.has_served:
-                self._among.made.learned(self.others.known.rows.take_new_topics())
+                self._far.publishing.made.learned(self.others.known.rows.take_new_topics())
 
     def miss(self, shard: int, gap: Gap) -> None:
         self.gaps += 1

@@ -1,14 +1,14 @@
 """Publishing in one of several shards: what goes elsewhere, and what one shard cannot do."""
 
-from collections.abc import Callable
 from functools import partial
 
 from holdfast.bayeux.publish.addressed_everywhere import AddressedEverywhere, groups_of
 from holdfast.bayeux.publish.addressed_here import AddressedHere
-from holdfast.bayeux.publish.at_home import AtHome, PublishHere
+from holdfast.bayeux.publish.at_home import AtHome
 from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
-from holdfast.bayeux.publish.event import EventPublish
+from holdfast.bayeux.publish.event import Encoder, EventPublish
 from holdfast.bayeux.publish.made_topics import CountsPort, MadeTopics
+from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import PointToPoint
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
@@ -18,35 +18,28 @@ from holdfast.delivery.basics.error_codes import CHANNEL_HELD, SHARD_UNREACHABLE
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.neighbours import Neighbours
 
-# Publishes in this shard. Returns the outcome, or None if the publish is told later.
-Distribute = Callable[[EventPublish, Qos | None], PersistOutcome | None]
 
-
-class AmongShards:
+class AmongShards(Publishing):
     """Publishes in one of several shards. A server alone does not load this module.
 
     Args:
         counts: Counts what is here of topics elsewhere.
-        distribute: Publishes what does not go to destinations elsewhere. Raises `Refused`.
-        publish_here: Publishes to a channel whose home is here.
     """
 
     def __init__(
         self,
         state: ServerState,
         ptp: PointToPoint,
+        encoder: Encoder,
         neighbours: Neighbours,
         *,
         requests: RequestsEverywhere,
         counts: CountsPort,
-        distribute: Distribute,
-        publish_here: PublishHere,
     ) -> None:
+        super().__init__(state, ptp, encoder)
         homes, others = neighbours.homes, neighbours.others
-        self._state = state
         self._homes, self._others = homes, others
         self._requests = requests
-        self._distribute = distribute
         # What `complete_cursor` returned last.
         self._complete = 0
         here = AddressedHere(state, ptp, requests)
@@ -54,15 +47,12 @@ class AmongShards:
         self._everywhere = AddressedEverywhere(state, here, self._order)
         self.made = MadeTopics(state, others, self.home_of, counts)
         # Does what other shards ask for.
-        self.at_home = AtHome(state, homes, requests, partial(self.made.publish, go=publish_here))
+        self.at_home = AtHome(
+            *(state, homes, requests), partial(self.made.publish, go=self._publish_here)
+        )
 
-    def check(self, publish: EventPublish, qos: Qos) -> None:
-        """Refuse a publish whose channel another shard holds, if it asks for that."""
-        if qos.refuse_held:
-            self._refuse_held(publish.channel.name)
-
-    def _refuse_held(self, channel: str) -> None:
-        """Raise `Refused` if another shard holds the channel, or has not said."""
+    def _check_holds(self, publish: EventPublish) -> None:
+        channel = publish.channel.name
         is_held = self._others.hold(channel)
         if is_held is None:
             raise Refused(ErrorReply.SHARD_UNAVAILABLE, SHARD_UNREACHABLE.text)
@@ -89,11 +79,24 @@ class AmongShards:
         concerns_home = qos.is_subscribable or qos.concerns_topic or is_work
         return home if concerns_home else None
 
-    def distribute(self, publish: EventPublish, qos: Qos | None) -> PersistOutcome | None:
-        """Publish everywhere. Returns the outcome, or None if the publish is told later.
+    def _publish(self, publish: EventPublish, wire: bytes) -> PersistOutcome | None:
+        return self.made.publish(publish, wire, self._publish_at_home)
 
-        Raises `Refused`.
-        """
+    def _publish_at_home(self, publish: EventPublish, wire: bytes) -> PersistOutcome | None:
+        """Publish an encoded event where its channel has its home. Raises `Refused`."""
+        home = self.home_of(publish)
+        if home is None:
+            return self._publish_here(publish, wire)
+        sender, rule = publish.sender, self._state.rules.of(publish.channel)
+        echoes = sender is None or self._echoes(rule, sender)
+        return self.at_home.send(publish, wire, home, echoes=echoes)
+
+    def _publish_here(self, publish: EventPublish, wire: bytes) -> PersistOutcome | None:
+        return super()._publish(publish, wire)
+
+    def _distribute(self, publish: EventPublish, qos: Qos | None) -> PersistOutcome | None:
+        if publish.candidate is None:
+            publish.candidate = self.candidate(publish)
         if qos is not None and qos.destinations:
             groups = groups_of(qos.destinations, self._homes)
             if qos.request is not None and not qos.is_subscribable:
@@ -102,13 +105,14 @@ class AmongShards:
                 return self._everywhere.publish(publish, qos, groups, self._homes)
         channel = publish.channel.name
         if channel not in self._order.waiting:
-            return self._distribute(publish, qos)
+            return self._distribute_here(publish, qos)
         self._order.take(Turn(channel, partial(self._distribute_later, publish, qos)))
         return None
 
-    def ask_one(self, publish: EventPublish, qos: Qos) -> PersistOutcome | None:
+    def _ask_one(self, publish: EventPublish, qos: Qos) -> PersistOutcome | None:
         """Publish a request for one session here, or for one of another shard."""
         request, message, persistent = qos.request, publish.message, publish.persistent
+        publish.addressed, publish.is_subscribable = self._choose(publish), False
         is_here = bool(publish.addressed)
         if request is not None and is_here:
             request.unheard = ()
@@ -119,7 +123,7 @@ class AmongShards:
 
     def _distribute_later(self, publish: EventPublish, qos: Qos | None, _: Turn) -> bool:
         try:
-            outcome = self._distribute(publish, qos)
+            outcome = self._distribute_here(publish, qos)
         except Refused as refused:
             publish.refused, outcome = refused, PersistOutcome.REFUSED
         if outcome is not None and publish.done is not None:

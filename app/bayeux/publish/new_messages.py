@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from holdfast.bayeux.publish.event import Encoder, EventPublish
 from holdfast.bayeux.publish.point_to_point import (
@@ -29,8 +29,6 @@ from holdfast.delivery.topics.configured import Topic
 from holdfast.delivery.topics.counting import count_for
 
 if TYPE_CHECKING:
-    from holdfast.bayeux.publish.among_shards import AmongShards, Distribute
-    from holdfast.bayeux.publish.at_home import PublishHere
     from holdfast.delivery.ports.other_shards import OthersPort
 
 # Accepts an encoded event that is not published now. Raises `Refused`. Returns the outcome, or None
@@ -38,32 +36,14 @@ if TYPE_CHECKING:
 Divert = Callable[[EventPublish, Qos, bytes], PersistOutcome | None]
 
 
-class MakeAmong(Protocol):
-    """Creates what a publish does in addition if there are other shards."""
-
-    def __call__(self, *, distribute: "Distribute", publish_here: "PublishHere") -> "AmongShards":
-        """Create it with what publishes in this shard."""
-        ...
-
-
 class Publishing:
-    """Publishes for clients, extensions and the server itself."""
+    """Publishes for clients, extensions and the server itself, in this shard."""
 
-    def __init__(
-        self,
-        state: ServerState,
-        ptp: PointToPoint,
-        encoder: Encoder,
-        make_among: "MakeAmong | None",
-    ) -> None:
+    def __init__(self, state: ServerState, ptp: PointToPoint, encoder: Encoder) -> None:
         self._state = state
         self._ptp = ptp
         self._echoes_usually = state.options.broadcast_to_publisher
         self.encoded = encoder.encoded
-        # What it does in addition if there are other shards.
-        self.among: AmongShards | None = None
-        if make_among is not None:
-            self.among = make_among(distribute=self._distribute_here, publish_here=self._publish)
         # By the option that diverts a message, what accepts it.
         self._diversions: dict[str, Divert] = {}
         self._topics = TopicPublishing(
@@ -85,8 +65,8 @@ class Publishing:
         message first: then the publish gets the outcome later. Raises `Refused`.
         """
         state, qos = self._state, publish.qos
-        if qos is not None and self.among is not None:
-            self.among.check(publish, qos)
+        if qos is not None and qos.refuse_held:
+            self._check_holds(publish)
         if qos is not None and qos.diversion is not None:
             wire = self.encoded(publish.event, publish.sender)
             return self._diversions[qos.diversion.option](publish, qos, wire)
@@ -94,21 +74,13 @@ class Publishing:
         if installed.eventful:
             installed.complete(publish.event)
         wire = self.encoded(publish.event, publish.sender)
-        if self.among is not None:
-            return self.among.made.publish(publish, wire, self._publish_at_home)
         return self._publish(publish, wire)
 
-    def _publish_at_home(self, publish: EventPublish, wire: bytes) -> PersistOutcome | None:
-        """Publish an encoded event where its channel has its home. Raises `Refused`."""
-        home = None if self.among is None else self.among.home_of(publish)
-        if home is None or self.among is None:
-            return self._publish(publish, wire)
-        sender, rule = publish.sender, self._state.rules.of(publish.channel)
-        echoes = sender is None or self._echoes(rule, sender)
-        return self.among.at_home.send(publish, wire, home, echoes=echoes)
+    def _check_holds(self, publish: EventPublish) -> None:
+        """Refuse a publish whose channel another shard holds."""
 
     def _publish(self, publish: EventPublish, wire: bytes) -> PersistOutcome | None:
-        """Publish an encoded event in this shard. Raises `Refused`."""
+        """Publish an encoded event. Raises `Refused`."""
         state, channel, qos = self._state, publish.channel, publish.qos
         rule, topic = state.rules.of(channel), None
         if state.topics.are_used or (qos is not None and qos.concerns_topic):
@@ -131,8 +103,6 @@ class Publishing:
     def _distribute(self, publish: EventPublish, qos: Qos | None) -> PersistOutcome | None:
         if publish.candidate is None:
             publish.candidate = self.candidate(publish)
-        if self.among is not None:
-            return self.among.distribute(publish, qos)
         return self._distribute_here(publish, qos)
 
     def _distribute_here(self, publish: EventPublish, qos: Qos | None) -> PersistOutcome | None:
@@ -140,9 +110,12 @@ class Publishing:
             if qos.destinations:
                 return self._address(publish, qos)
             if qos.asks_one:
-                publish.addressed, publish.is_subscribable = self._choose(publish), False
-                if self.among is not None:
-                    return self.among.ask_one(publish, qos)
+                return self._ask_one(publish, qos)
+        return self._state.hub.publish(publish)
+
+    def _ask_one(self, publish: EventPublish, qos: Qos) -> PersistOutcome | None:
+        """Publish a request for one session."""
+        publish.addressed, publish.is_subscribable = self._choose(publish), False
         return self._state.hub.publish(publish)
 
     def _make_message(

@@ -6,6 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from holdfast.bayeux.publish.made_topics import MadeTopics
+from holdfast.bayeux.server import far_parts_of
 from holdfast.cluster.frames import read, write
 from holdfast.cluster.letters import done_with, letter
 from holdfast.cluster.messages import entry_of
@@ -220,8 +221,7 @@ def test_a_message_that_waits_for_the_store_holds_the_cursor_back() -> None:
     passed(world)
     shard.publisher.publish("/a", 1, ext={"delivery": {"key": "k"}})
     [waiting] = shard.server.bayeux.state.hub.publish_order.messages("/a")
-    among = shard.server.bayeux.publishing.among
-    assert among is not None
+    among = far_parts_of(shard.server.bayeux).publishing
     assert among.complete_cursor() < waiting.id // 1000
     shard.turn()
     assert among.complete_cursor() > waiting.id // 1000

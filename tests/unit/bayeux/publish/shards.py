@@ -268,11 +268,11 @@ class Shard:
 
     @property
     def among(self) -> AmongShards:
-        return far_parts_of(self.server.bayeux)[1]
+        return self.far.publishing
 
     @property
     def far(self) -> FarParts:
-        return far_parts_of(self.server.bayeux)[0]
+        return far_parts_of(self.server.bayeux)
 
     def hold(self, channel: str) -> bool | None:
         others = [each for each in self._world.shards if each is not self]

@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
+from holdfast.bayeux.server import far_parts_of
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.cluster.frames import LETTER, MESSAGE
 from holdfast.delivery.messages.storing import PersistOutcome
@@ -279,8 +280,7 @@ def test_later_messages_of_a_channel_wait_for_the_answers_of_other_shards(world:
     assert later.reply["successful"]
     assert refused.reply["error"].startswith("404:")
     assert heard(bob) == [1, 2, 3, 5]
-    among = writer.server.bayeux.publishing.among
-    assert among is not None
+    among = far_parts_of(writer.server.bayeux).publishing
     assert not among._order.waiting
 
 
