@@ -14,6 +14,7 @@ from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.joined_results import JoinedResults
 from holdfast.bayeux.publish.point_to_point import Addressing
 from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.publish.requests import asked_elsewhere
 from holdfast.bayeux.publish.results import State
 from holdfast.bayeux.publish.shards_of import shard_of
 from holdfast.bayeux.state.calls import Answer, Asker
@@ -124,13 +125,8 @@ class _Sending:
             for record in self._publish.message.records or ():
                 record.published(self._publish.message)
         request = self._qos.request
-        if request is not None and outcome is PersistOutcome.KEPT:
-            request.unheard = ()
-            self._state.requests.grant(request, self._joined.receivers)
-            if request.end is None:
-                self._state.requests.save_asked(request)
-        elif request is not None and outcome is PersistOutcome.UNKNOWN:
-            self._state.requests.crossed(request)
+        if request is not None:
+            asked_elsewhere(self._state.requests, request, self._joined.receivers, outcome)
         self._publish.over(outcome)
 
     def _addressed(self, destinations: Sequence[Destination]) -> Addressed:

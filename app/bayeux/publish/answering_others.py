@@ -45,6 +45,7 @@ from holdfast.delivery.requests.request import (
     ReplyMode,
     Request,
     RequestEnd,
+    remove_from,
 )
 from holdfast.delivery.requests.responders import may_answer
 from holdfast.delivery.requests.stored_fields import REPLIED as HAS_REPLIED
@@ -74,7 +75,7 @@ class AnsweringOthers:
         self._calls = RepeatedCalls(state.calls)
         self._by_address: dict[str, FarRequest[Session]] = {}
         # A dict in place of a set, which would have the order of addresses in memory.
-        self._of_key: dict[str, dict[FarRequest[Session], None]] = {}
+        self._of_key: dict[str, dict[Request[Session], None]] = {}
         self._timers: Timers[FarRequest[Session]] = Timers()
         self._remembered: Remembered[Session] = Remembered(_MOST_REMEMBERED)
         # In place of requesters, which are not here.
@@ -198,7 +199,7 @@ class AnsweringOthers:
         request.responders.difference_update(lost)
         request.spoken.update(said)
         for each in lost:
-            self._forget_key(each, request)
+            remove_from(self._of_key, each, request)
         if request.end is not None:
             return
         if request.is_kept:
@@ -218,11 +219,11 @@ class AnsweringOthers:
         for request in [*self._of_key.get(key, ())]:
             self._leave(request, key)
 
-    def _leave(self, request: FarRequest[Session], key: str) -> None:
+    def _leave(self, request: Request[Session], key: str) -> None:
         if request.is_work:
             # Its work goes to another session.
             request.responders.discard(key)
-            self._forget_key(key, request)
+            remove_from(self._of_key, key, request)
         else:
             self.lose(request, key)
 
@@ -291,7 +292,7 @@ class AnsweringOthers:
             if sender.is_gone:
                 self._leave(request, sender.key)
         else:
-            self._forget_key(sender.key, request)
+            remove_from(self._of_key, sender.key, request)
         if publish.done is not None:
             publish.done(outcome)
 
@@ -329,17 +330,10 @@ class AnsweringOthers:
         if request.is_kept:
             self._state.store.save_requests(removal_of(request))
         for key in request.responders:
-            self._forget_key(key, request)
+            remove_from(self._of_key, key, request)
 
     def _forget(self, request: Request[Session]) -> None:
         self._by_address.pop(request.address, None)
-
-    def _forget_key(self, key: str, request: FarRequest[Session]) -> None:
-        of_key = self._of_key.get(key)
-        if of_key is not None:
-            of_key.pop(request, None)
-            if not of_key:
-                del self._of_key[key]
 
     def fields(self) -> RequestFields:
         """Return all stored fields."""

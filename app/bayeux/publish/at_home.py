@@ -7,6 +7,7 @@ from holdfast.bayeux.publish.answering_others import AnsweringOthers
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.home_call import PUBLISHED, asked_of_home, publish_in
 from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.publish.requests import asked_elsewhere
 from holdfast.bayeux.publish.results import Result, State, refusal
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.calls import Answer, Asker, Asking, said_by
@@ -102,25 +103,17 @@ class AtHome:
             if outcome is PersistOutcome.REFUSED and request.end is not None:
                 # The requester was told how it has ended, and must not hear of a second outcome.
                 outcome = PersistOutcome.UNKNOWN
-            self._asked(request, draft, outcome)
+            if outcome is PersistOutcome.KEPT:
+                request.id = draft.id
+            # The queue of the channel stands for all that may answer, as long as it has the work:
+            # which sessions have it, only their shards know.
+            queue = key_of_queue(draft.channel)
+            asked_elsewhere(self._state.requests, request, (queue,), outcome)
             if outcome is PersistOutcome.KEPT and request.requester.is_durable:
                 # It must be stored, too, before it is accepted.
                 self._state.store.after(partial(publish.over, outcome))
                 return
         publish.over(outcome)
-
-    def _asked(self, request: Request[Session], draft: Message, outcome: PersistOutcome) -> None:
-        """Let the queue of the channel stand for all that may answer, as long as it has the work.
-
-        Which sessions have it, only their shards know.
-        """
-        if outcome is PersistOutcome.KEPT:
-            request.id, request.unheard = draft.id, ()
-            self._state.requests.grant(request, (key_of_queue(draft.channel),))
-            if request.end is None:
-                self._state.requests.save_asked(request)
-        elif outcome is PersistOutcome.UNKNOWN:
-            self._state.requests.crossed(request)
 
     def _outcome(self, publish: EventPublish, draft: Message, answer: Answer) -> PersistOutcome:
         found = said_by(Result, answer)

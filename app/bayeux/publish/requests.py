@@ -1,6 +1,6 @@
 """Requests and their replies, as clients send and receive them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from holdfast.delivery.basics.error_codes import LATE_REPLY
 from holdfast.delivery.basics.json_text import whole
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
+from holdfast.delivery.requests.outstanding import Requests
 from holdfast.delivery.requests.reply_channels import (
     ReplyChannel,
     give_reply_channel,
@@ -257,3 +258,19 @@ class RequestHandler:
         self._state.counters.accepted += 1
         self._state.ledger.published(message, 1)
         self._undelivered.dead_letter(request.requester, (Entry(message),), LATE_REPLY, "")
+
+
+def asked_elsewhere(
+    requests: Requests[Session],
+    request: Request[Session],
+    keys: Iterable[str],
+    outcome: PersistOutcome,
+) -> None:
+    """Take what became of a request at the shards that get it, and which keys may answer it."""
+    if outcome is PersistOutcome.UNKNOWN:
+        requests.crossed(request)
+    elif outcome is PersistOutcome.KEPT:
+        request.unheard = ()
+        requests.grant(request, keys)
+        if request.end is None:
+            requests.save_asked(request)
