@@ -6,8 +6,6 @@ from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from orjson import loads
-
 from holdfast.bayeux.far_work import borrowing
 from holdfast.bayeux.far_work.everywhere import WorkEverywhere
 from holdfast.bayeux.publish.answering_others import AnsweringOthers
@@ -20,7 +18,6 @@ from holdfast.bayeux.subscribe.far_histories import FarReading
 from holdfast.cluster import agreement, reading
 from holdfast.cluster.places import Opening, Place
 from holdfast.cluster.trimming import Trimming
-from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.outcomes import Lending
 from holdfast.delivery.requests.outstanding import Requests
 from holdfast.delivery.shared_queues.lent_work import LentWork
@@ -201,13 +198,12 @@ def members_of_others_never_leave(stack: ExitStack) -> None:
 
 
 def who_starts_does_not_ask_who_is_there(stack: ExitStack) -> None:
-    hear = Shared.hear
+    hear = Shared._hear
 
-    def never_asked(self: Shared[Any], letter: Any, now: float) -> None:
-        told = loads(letter.data) | {"asks": False}
-        hear(self, letter._replace(data=to_json(told)), now)
+    def never_asked(self: Shared[Any], told: Any, asker: Any, now: float) -> None:
+        hear(self, told | {"asks": False}, asker, now)
 
-    replace(stack, Shared, "hear", never_asked)
+    replace(stack, Shared, "_hear", never_asked)
 
 
 def requests_end_without_others(stack: ExitStack) -> None:

@@ -31,7 +31,6 @@ class FarPresence:
         self._others = others
         self.members = state.presence_events.others
         self._shared: Shared[Place] = Shared(self, state, homes, others, what=PRESENCE)
-        state.calls.read(PRESENCE, self._shared.hear)
         # Since when shards cannot be reached; infinite once their members have left.
         self._away: dict[int, float] = {}
 

@@ -47,7 +47,6 @@ class FarTopics:
         # Topics whose home is another shard, by name, as long as something of them is here.
         self._far: dict[str, FarTopic] = {}
         self._shared: Shared[str] = Shared(self, state, homes, others, what=TOLD)
-        state.calls.read(TOLD, self._shared.hear)
         # By name of a topic here, what other shards have of it.
         self._known: dict[str, dict[int, Row]] = {}
         # By topic and shard, the erasure that this shard is asked to carry out: what it told of

@@ -13,12 +13,9 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from orjson import loads
-
+from holdfast.bayeux.state.calls import Answer, Asker, Asking, Calls
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.delivery.basics.json_text import to_json
-from holdfast.delivery.messages.shard_letter import ShardLetter
-from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
+from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.other_shards import OthersPort
 
 # How many rows one letter has, and about how many bytes of names.
@@ -26,7 +23,6 @@ _MOST: Final = 500
 _MOST_BYTES: Final = 128 * 1024
 # After a letter that was not taken.
 _PAUSE_S: Final = 1.0
-_TAKEN: Final = b'{"taken":true}'
 
 # What a row is about.
 K = TypeVar("K")
@@ -68,15 +64,16 @@ class _Peer(Generic[K]):
     def __init__(
         self,
         rows: Rows[K],
+        calls: Calls,
         homes: HomesPort,
         others: OthersPort,
-        shard: int,
         *,
+        shard: int,
         what: str,
         first: int,
     ) -> None:
         self._rows = rows
-        self._homes = homes
+        self._calls, self._homes = calls, homes
         self._others = others
         self._shard = shard
         self._what = what
@@ -144,7 +141,7 @@ class _Peer(Generic[K]):
         self._part += 1
         self._sent += 1
         answered = partial(self._answered, self._series, self.asks)
-        self._homes.send(self._shard, self._what, to_json(told), answered)
+        self._calls.send(self._shard, self._what, told, answered)
         return True
 
     def _rows_of_whole(self, whole: Iterator[K]) -> list[Row]:
@@ -166,17 +163,16 @@ class _Peer(Generic[K]):
             del self.pending[key]
         return [self._rows.row_of(key) for key in keys]
 
-    def _answered(self, series: int, asked: bool, answer: bytes | None) -> None:
+    def _answered(self, series: int, asked: bool, answer: Answer | None) -> None:
         self._sent -= 1
-        if answer == _TAKEN:
+        if answer:
             self.asks &= not asked
         elif series == self._series:
             self._again_at = 0.0
         self.go_on()
 
-    def hear(self, letter: ShardLetter) -> None:
+    def hear(self, told: Asking, asker: Asker) -> None:
         """Take what it tells, and answer whether it was the next letter."""
-        told = loads(letter.data)
         if told["asks"]:
             self.begin()
         series, part = told["series"], told["part"]
@@ -186,7 +182,7 @@ class _Peer(Generic[K]):
         if is_next:
             self._heard = series, part + 1
             self._take(told["rows"], is_last=told["is_last"])
-        self._homes.answer(letter, _TAKEN if is_next else NO_ANSWER)
+        asker.answer({"taken": True} if is_next else {})
 
     def _take(self, rows: Sequence[Row], *, is_last: bool) -> None:
         fresh = self._fresh
@@ -225,9 +221,10 @@ class Shared(Generic[K]):
         self.shards = homes.others
         first = state.node.stamp()
         self._peers: dict[int, _Peer[K]] = {
-            shard: _Peer(rows, homes, others, shard, what=what, first=first)
+            shard: _Peer(rows, state.calls, homes, others, shard=shard, what=what, first=first)
             for shard in self.shards
         }
+        state.calls.handle(what, self._hear)
         self._has_begun = self._is_due = False
 
     def tick(self, now: float) -> None:
@@ -263,9 +260,9 @@ class Shared(Generic[K]):
         """Let a shard know everything before it gets the next letter."""
         self._peers[shard].hurry()
 
-    def hear(self, letter: ShardLetter, _: float) -> None:
-        """Hear from another shard."""
-        self._peers[letter.sender].hear(letter)
+    def _hear(self, told: Asking, asker: Asker, _: float) -> None:
+        assert asker.shard is not None
+        self._peers[asker.shard].hear(told, asker)
 
     def lose(self, shard: int) -> None:
         """Forget what a shard has told."""

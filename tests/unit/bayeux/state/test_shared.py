@@ -5,12 +5,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
+from logging import getLogger
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from holdfast.bayeux.state import shared
+from holdfast.bayeux.state.calls import Calls
 from holdfast.bayeux.state.shared import Row, Shared
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.shard_letter import ShardLetter
@@ -43,11 +45,13 @@ class Shard:
         self.lacks_some, self.has_hurried = True, False
         self.turn.clear()
         self.log = deque((what, data, ignore) for what, data, _ in self.log)
+        port: Any = self
+        self.calls = Calls(port, getLogger(__name__))
         state: Any = SimpleNamespace(
+            calls=self.calls,
             backlog=SimpleNamespace(at_turn_end=self.turn.append),
             node=SimpleNamespace(stamp=lambda: next(self.world.stamps)),
         )
-        port: Any = self
         self.shared: Shared[str] = Shared(self, state, port, port, what="rows")
 
     def may_send(self, _: int) -> bool:
@@ -134,7 +138,7 @@ class World:
         if what == MARK:
             assert repr(other.known).encode() == data
         elif fate > 0.05:
-            other.shared.hear(ShardLetter(at.number, 0, "", what, data), self.now)
+            other.calls.do(ShardLetter(at.number, 0, "", what, data), self.now)
         else:
             other.lacks_some = True
         done(self.answer if fate > 0.1 else None)
