@@ -2,7 +2,7 @@
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -12,6 +12,19 @@ from holdfast.web.answering.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from holdfast.bayeux.session import Exchange
+
+
+class _Left:
+    """A transport that a client has left, and that is closed in a later turn."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+
+    def is_closing(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 class TimedConnection(RequestHandler):
@@ -140,13 +153,14 @@ class TimedConnection(RequestHandler):
     # The end
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """Close the connection, in a later turn if many clients go together; keep it until then."""
+        """Return whether the transport stays open: if many go together, for some turns."""
         transport = self.transport
         if transport is None or transport.get_extra_info("sslcontext") is not None:
-            # A transport with TLS closes itself.
+            # With TLS it does not stay open.
             return False
-        self.transport = None
-        self._endpoint.endings.end(transport.close)
+        if not self._endpoint.endings.puts_off(transport.close):
+            return False
+        self.transport = cast("asyncio.Transport", _Left(transport))
         return True
 
     def connection_lost(self, exc: BaseException | None) -> None:

@@ -33,13 +33,18 @@ class Endings:
 
     def end(self, end: Callable[[], object]) -> None:
         """Call `end` at once, or in a later turn if many end in this one."""
+        if not self.puts_off(end):
+            end()
+
+    def puts_off(self, end: Callable[[], object]) -> bool:
+        """Return whether `end` is called in a later turn because many end in this one."""
         if self._due or self._at_once >= _MOST_IN_TURN:
             self.add(end)
-            return
+            return True
         if not self._at_once:
             asyncio.get_running_loop().call_soon(self._begin_turn)
         self._at_once += 1
-        end()
+        return False
 
     def _begin_turn(self) -> None:
         self._at_once = 0
