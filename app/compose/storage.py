@@ -14,7 +14,7 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.changed_session import ChangedSession
 from holdfast.bayeux.state.kept_requests import fields_of, rejoin, reopen_all
-from holdfast.bayeux.state.requests_in_records import record_requests, stop_recording
+from holdfast.bayeux.state.requests_in_records import record_again, record_requests, stop_recording
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.directory_watch import DirectoryWatch
@@ -324,6 +324,8 @@ class Storage:
         self._given = ()
         count = 0
         requests: dict[str, bytes] = {}
+        # Sessions whose stored records have requests.
+        recorded: list[Session] = []
         are_recorded = self.store.layout.form.has_requests_in_sessions
         async for loaded in self.store.load(taking.without_session):
             # The clocks of restored sessions start now.
@@ -334,8 +336,7 @@ class Storage:
                 fields = fields_of(loaded.record)
                 requests |= fields
                 self.store.save_requests(fields)
-                if not are_recorded:
-                    self._save(session)
+                recorded.append(session)
         for session in taking.rest(clock()):
             journal.session(session, "resumed")
             count += 1
@@ -344,6 +345,7 @@ class Storage:
         if are_recorded:
             record_requests(state.requests, self._save)
         reopen_all(state, requests | await self.store.loading().requests(), clock())
+        record_again(state.requests, recorded, self._save)
         rejoin(state.requests, [*state.sessions, *state.waiting_places.queues()])
         taking.finish()
         if count:

@@ -48,6 +48,18 @@ def record_requests(requests: Requests[Session], save: Callable[[Session], None]
     requests.changed = changed
 
 
+def record_again(
+    requests: Requests[Session], sessions: Iterable[Session], save: Callable[[Session], None]
+) -> None:
+    """Store restored sessions again whose records had requests, with those that they have now.
+
+    Otherwise `stop_recording` would not know these records, and their requests would rise again at
+    each start, although they have ended.
+    """
+    for session in sessions:
+        (requests.changed or save)(session)
+
+
 def stop_recording(
     requests: Requests[Session], sessions: Iterable[Session], save: Callable[[Session], None]
 ) -> None:

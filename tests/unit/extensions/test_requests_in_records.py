@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.bayeux.state.changed_session import ChangedSession
 from holdfast.bayeux.state.kept_requests import fields_of
-from holdfast.bayeux.state.requests_in_records import record_requests, stop_recording
+from holdfast.bayeux.state.requests_in_records import record_again, record_requests, stop_recording
 from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.storing import PersistOutcome
 from tests.unit.bayeux.harness import Server
@@ -103,6 +103,27 @@ def test_an_ended_session_is_not_stored_again_because_of_its_requests() -> None:
     ends(ann)
     server.turn()
     assert "ann/1" not in server.keeper.sessions
+
+
+def test_records_of_an_earlier_process_have_no_requests_after_the_upgrade() -> None:
+    server = recording()
+    state = server.bayeux.state
+    ann = named(server, "ann/1", request=True)
+    named_responder(server, "bob/1")
+    ann.ask(timeout=5_000)
+    kept = record_of(server).requests
+    # A restored session does not know what its record has.
+    for session in state.sessions:
+        session.records = None
+
+    def save(session: object) -> None:
+        state.store.save(ChangedSession(session, state.node))  # type: ignore[arg-type]
+
+    [asker] = [each for each in state.sessions if each.key == "ann/1"]
+    record_again(state.requests, [asker], save)
+    assert record_of(server).requests == kept
+    stop_recording(state.requests, state.sessions, save)
+    assert record_of(server).requests == []
 
 
 def test_records_have_no_requests_after_the_upgrade() -> None:
