@@ -19,7 +19,7 @@ class Part(NamedTuple):
 
     enclosed: Sequence[Message]
     # For each message, the subscription that matches it and the start of that.
-    found: Sequence[tuple[str, Sequence[Any]]]
+    found: Sequence[Sequence[Any]]
     # The number of the reading, and how many of its messages the answers so far have.
     reading: int
     taken: int

@@ -17,6 +17,9 @@ from holdfast.bayeux.state.shared import Row, Shared
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.shard_letter import ShardLetter
 
+# A constant is replaced here, which compiled code has built in.
+pytestmark = pytest.mark.interpreted
+
 NAMES = [f"/{number}" for number in range(7)]
 # A letter that is no row: all that was hurried stands before it.
 MARK = "mark"
