@@ -71,13 +71,20 @@ class MadeTopics:
 
     # The life of this shard
 
-    def begin(self) -> None:
-        """Tell the topics that were restored, before clients come."""
+    def begin(self, told: Iterable[str] = ()) -> None:
+        """Tell the topics that were restored, before clients come.
+
+        Those that an earlier process `told` are told for a while, too: it may have sent a publish
+        to a home that has not taken it yet, and its repeat must go there.
+        """
         topics = self._state.topics
         for topic in topics:
             if self._state.rules.topic(topic.name) is None:
                 self._tell(topic.name)
                 self._known.add(topic.name)
+        for name in told:
+            if name not in self._told and self._state.rules.topic(name) is None:
+                self._tell(name)
         # What an earlier process published before is behind its messages of the topic.
         self._old = {*self._others.topics}
         self._take(self._old)

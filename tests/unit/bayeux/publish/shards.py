@@ -114,6 +114,8 @@ class Shard:
         # By shard, how many entries of its log are missing.
         self.missing: dict[int, int] = {}
         self.interest: Counter[str] = Counter()
+        # Topics that an earlier process told.
+        self._told: list[str] = []
         # Whether others know of subscriptions at once, and what is to be called when they do.
         self.is_agreeing = True
         self.unknown: list[Callable[[bool], None]] = []
@@ -134,6 +136,7 @@ class Shard:
     def kill(self) -> None:
         """Let another process go on with the store."""
         self.keeper.forget_answers()
+        self._told = [*self._told_topics()]
         self.interest.clear()
         self.complete.clear()
         self.server = self._served(after=self.server)
@@ -149,7 +152,8 @@ class Shard:
         self._go_on()
 
     def _go_on(self) -> None:
-        self.among.made.begin()
+        told, self._told = self._told, []
+        self.among.made.begin(told)
         for received in [*self.keeper.inbox.values()]:
             self.inbox.take(received.sender, received.entry)
         self.far.go_on()
@@ -171,6 +175,7 @@ class Shard:
             return
         left = [*slices(given(bayeux, self.server.now, {}))]
         self.keeper.forget_answers()
+        self._told = [*self._told_topics()]
         self.interest.clear()
         self.complete.clear()
         self.server = self._served(after=self.server)
@@ -259,12 +264,12 @@ class Shard:
     @property
     def topics(self) -> Collection[str]:
         others = [each for each in self._world.shards if each is not self]
-        return {
-            name.removeprefix("topic")
-            for other in others
-            for name, count in other.interest.items()
-            if count and name.startswith("topic")
-        }
+        return {name for other in others for name in other._told_topics()}
+
+    def _told_topics(self) -> Iterator[str]:
+        for name, times in self.interest.items():
+            if times and name.startswith("topic"):
+                yield name.removeprefix("topic")
 
     @property
     def among(self) -> AmongShards:

@@ -251,6 +251,25 @@ def test_a_channel_that_becomes_a_topic_again_does_so_behind_what_came_between(
     assert shard.unknown
 
 
+def test_a_repeat_after_a_kill_goes_to_the_home_that_has_not_taken_the_first(world: World) -> None:
+    listener = named(world, "eve/1")
+    listener.send({"channel": "/meta/subscribe", "subscription": TOPIC})
+    settled(world)
+    client = named(world, "carl/1")
+    begin(client, 1, topic=KEEPING, key="k")
+    client.server.turn()
+    world.shards[0].kill()
+    again = named(world, "carl/1")
+    asked = begin(again, 1, key="k")
+    settled(world)
+    again.server.turn()
+    assert asked.reply["successful"]
+    listener.server.turn()
+    events = listener.connect(advice={"timeout": 0}).events
+    assert [each["data"] for each in events] == [1]
+    assert kept(world, 0) == [1]
+
+
 @pytest.mark.parametrize("killed", [0, HOME, 2])
 def test_a_killed_shard_knows_the_topic_again(world: World, killed: int) -> None:
     say(world, named(world, "eve/1"), 1, topic=KEEPING, persistent=True)
