@@ -1,4 +1,4 @@
-"""Draws the walks of `walks.md` from traces of a server with a store of its own.
+"""Draws the pictures in `walks.md` from traces of a server with a store of its own.
 
 `python -m docs.walks` renews the pictures and prints the numbers. With `--check` it fails if a
 picture has an arrow for which no call was seen, or numbers that are no longer about right: what

@@ -6,7 +6,7 @@ from redis import Redis
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.store.format import scripts
-from holdfast.store.format.layouts import OLDEST_LAYOUT, WrittenForm, written_form
+from holdfast.store.format.layouts import OLDEST_LAYOUT, written_form
 from holdfast.store.format.records import MOST_OF_ONE, receiver_in
 from holdfast.store.format.scripts import ScriptCall
 from tests.store.model import Room
@@ -21,11 +21,6 @@ def room(shared_valkey: ValkeyServer) -> Room:
     room = Room(Redis.from_url(shared_valkey.url))
     room.open()
     return room
-
-
-def keep(room: Room, kept: Message, *receivers: str, form: WrittenForm | None = None) -> None:
-    how = written_form(OLDEST_LAYOUT) if form is None else form
-    room.call(scripts.keep(KEYS, [(kept, receivers)], form=how))
 
 
 def alone(room: Room) -> str | None:
@@ -134,5 +129,5 @@ def test_a_large_message_and_one_with_a_mark_always_have_a_set(room: Room, kept:
 
 
 def test_an_older_release_finds_a_set(room: Room) -> None:
-    keep(room, message(1), "joe/1")
+    room.call(scripts.keep(KEYS, [(message(1), ["joe/1"])], form=written_form(OLDEST_LAYOUT)))
     assert (alone(room), spread(room)) == (None, {"joe/1"})

@@ -90,6 +90,7 @@ class ReadingAside(SocketReading):
         """Put a request aside for a later turn if it can wait, or if its client has to wait."""
         if self._set_aside or self._ordinary or self._upgraded:
             return False
+        # The rest of `_is_taken`: a call takes time, and thousands may come together.
         if self._exchange is not None or self._paused:
             return False
         if self._scheduler.can_wait(data):
