@@ -52,9 +52,11 @@ async def test_a_shard_takes_what_came_while_it_was_dead(
         told = Progress(say=said.append)
         report = await divide(Settings(**given), Plan(3), told, config)
         assert (report.before, report.after) == (2, 3)
-        assert said == [
-            "shard 1 has not taken 5 entries of shard 0: a server without clients runs until it has"
-        ]
+        first, *more = said
+        until_it_has = "a server without clients runs until it has"
+        assert first == f"shard 1 has not taken 5 entries of shard 0: {until_it_has}"
+        # While that server stops, its workers may ask each other something: it runs once more.
+        assert all(each.endswith(until_it_has) and "5 entries" not in each for each in more)
         async with (
             fleet(three, 3, valkey.url) as workers,
             Visitor(workers, 2, f"{AT_SECOND}/1") as reader,
