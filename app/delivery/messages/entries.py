@@ -1,5 +1,7 @@
 """Entries: the state of messages that were handed over at least once."""
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -90,6 +92,11 @@ class Entry:
     def id(self) -> int:
         """The message id."""
         return self.message.id
+
+    def may_have_had(self, numbers: Sequence[int]) -> bool:
+        """Whether it may have had one of these numbers, in order, before its last hand-over."""
+        first = bisect_left(numbers, self.place)
+        return first < len(numbers) and numbers[first] < self.seq
 
     def for_others(self) -> Message:
         """Return the message for the queues of other sessions, with its attempts so far."""

@@ -13,12 +13,6 @@ from holdfast.delivery.queues import lifetimes
 if TYPE_CHECKING:
     from holdfast.delivery.queues.features import QueueRecord
 
-# Batches of a receiver that never acks are sent again this many times without a pause, ...
-_FREE_REPEATS = 3
-# ... then after a pause that doubles from the first to the second of these (seconds).
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 1.0
-
 _BATCH: Final = SettledBy.BATCH
 _WRITTEN: Final = SettledBy.WRITTEN
 by_seq = attrgetter("seq")
@@ -318,6 +312,10 @@ class InFlight:
             return self.returned.get(seq)
         return entry
 
+    def is_earlier(self, seq: int) -> bool:
+        """Whether the current client knows this number, and no entry has it any more."""
+        return seq > self._former_seq and self.find(seq) is None
+
     def remove(self, seqs: Iterable[int]) -> list[Entry]:
         """Remove these entries. The caller counts their outcome."""
         taken, handed = [], self.in_flight()
@@ -349,13 +347,16 @@ class InFlight:
         The receiver has seen them and wants them again, so an ack of an earlier batch no longer
         settles them.
         """
-        entries = [entry for seq, entry in self.in_flight().items() if seq >= since]
-        for entry in (*entries, *self.returned.values()):
-            if entry.seq >= since:
-                entry.batch = 0
-        if entries:
+        return self.return_open([entry for entry in self.tried() if entry.seq >= since])
+
+    def return_open(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Return those of these entries that are in flight; earlier acks settle none of them."""
+        for entry in entries:
+            entry.batch = 0
+        back = [entry for entry in entries if entry.is_in_flight]
+        if back:
             self.narrow()
-        return self._return(entries)
+        return self._return(back)
 
     def return_all(self) -> list[Entry]:
         """Return all entries to the queue after a loss of contact. Acks may still arrive."""
@@ -396,20 +397,15 @@ class InFlight:
             entry.is_in_flight = False
         self.returned = {entry.seq: entry for entry in entries}
 
-    def keep_pending(self, seqs: Collection[object]) -> None:
+    def keep_pending(self, seqs: Collection[int]) -> None:
         """Record that the receiver is processing exactly these entries."""
         self.has_pending = bool(seqs)
+        # A receiver may not have heard yet that it was handed an entry once more.
+        earlier = sorted(seq for seq in seqs if self.is_earlier(seq))
         for seq, entry in self.in_flight().items():
-            entry.is_pending = seq in seqs
-            if entry.is_pending:
+            entry.is_pending = seq in seqs or entry.may_have_had(earlier)
+            if seq in seqs:
                 self.hear(seq)
-
-    def pause_s(self) -> float:
-        """Return how long the receiver must wait before it gets unacked batches again."""
-        excess = self._repeats - _FREE_REPEATS
-        if excess < 0 or not (self.in_flight_count or self.returned):
-            return 0.0
-        return min(_FIRST_PAUSE_S * 2.0 ** min(excess, 16), _LONGEST_PAUSE_S)
 
     def first_due(self) -> float:
         """Return when the first response is due; zero if no timeout is running."""

@@ -24,6 +24,12 @@ class QueueLimits:
     bytes: int = maxsize
 
 
+# Batches of a receiver that never acks are sent again this many times without a pause, ...
+_FREE_REPEATS = 3
+# ... then after a pause that doubles from the first to the second of these (seconds).
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 1.0
+
 _WRITTEN: Final = SettledBy.WRITTEN
 # Up to this many messages are removed one by one; for more, the queue is rebuilt.
 _FEW: Final = 16
@@ -258,6 +264,13 @@ class CallbackQueue(InFlight):
             going_on = [each for each in self.records if not each.is_over_after(batch.messages)]
             self.records = tuple(going_on) or None
         return batch
+
+    def pause_s(self) -> float:
+        """Return how long the receiver must wait before it gets unacked batches again."""
+        excess = self._repeats - _FREE_REPEATS
+        if excess < 0 or not (self.in_flight_count or self.returned):
+            return 0.0
+        return min(_FIRST_PAUSE_S * 2.0 ** min(excess, 16), _LONGEST_PAUSE_S)
 
     def settle_new(self) -> None:
         """Settle the new messages, which were written without a hand-over."""

@@ -1,6 +1,7 @@
 """Settles entries that receivers accepted, by acks and OK verdicts. For refusals: `failures`."""
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Generic, TypeVar
 
 from holdfast.delivery.basics import error_codes
@@ -65,20 +66,26 @@ class Settlement(Generic[R]):
                 refusals.append(verdict)
         if taken:
             self.took(receiver, receiver.queue.settle(taken), now)
-        if unknown and receiver.queue.is_restored:
-            self._return_behind(receiver, unknown)
+        if unknown:
+            self._leave_open(receiver, unknown)
         refusals.sort(key=_gravity)
         return Refusals(refusals)
 
-    def _return_behind(self, receiver: R, refusals: Iterable[Verdict]) -> None:
-        """Return what an earlier process has handed over behind messages that this one lacks.
+    def _leave_open(self, receiver: R, refusals: Sequence[Verdict]) -> None:
+        """Return what may be meant by refusals of numbers that no entry has any more.
 
-        They were not stored. If their receiver wants them later, it has left open what follows.
+        The entry may have been handed over again since, under a number that its receiver has not
+        seen. Or it has left the queue: if its receiver wants it later, it has left open what
+        follows. The ack that comes with the refusals settles neither.
         """
-        stops = [each.seq for each in refusals if _gravity(each)[0]]
-        if stops:
-            back = receiver.queue.return_from(min(stops))
-            self._ledger.returned(receiver, back, back)
+        queue = receiver.queue
+        known = [each for each in refusals if queue.is_earlier(each.seq)]
+        earlier = sorted(each.seq for each in known)
+        since = min((each.seq for each in known if _gravity(each)[0]), default=inf)
+        left_open = [
+            entry for entry in queue.tried() if entry.seq >= since or entry.may_have_had(earlier)
+        ]
+        self._ledger.returned(receiver, queue.return_open(left_open), left_open)
 
 
 def _gravity(verdict: Verdict) -> tuple[bool, int]:
