@@ -231,9 +231,10 @@ class Oracle:
             again = {id for id, one in heard.settled.items() if heard.came[id][-1].at > one[1]}
             heard.returned |= {heard.came[id][-1].key for id in again if self._is_untold(heard, id)}
             heard.settled = {id: one for id, one in heard.settled.items() if id not in again}
-            heard.unsure |= {
-                heard.came[id][-1].key for id in heard.settled if self._is_unsure(heard, id)
-            }
+            unsure = [id for id in heard.settled if self._is_unsure(heard, id)]
+            # If a server had it, the store may have lost it all the same.
+            unsure += [id for id in but if self.may_have_lost(heard.came[id][-1].at, self.now())]
+            heard.unsure |= {heard.came[id][-1].key for id in unsure}
             known = {*heard.settled, *but}
             kept = {key: [id for id in ids if id in known] for key, ids in heard.ids.items()}
             heard.ids = {key: ids for key, ids in kept.items() if ids}

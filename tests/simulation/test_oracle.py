@@ -227,20 +227,23 @@ def test_an_accepted_message_is_gone_only_with_its_store_and_its_server(
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
+@pytest.mark.parametrize("is_answered", [True, False])
 def test_what_comes_behind_what_a_store_may_have_forgotten_as_settled_is_in_order(
-    *, is_lost: bool
+    *, is_lost: bool, is_answered: bool
 ) -> None:
     scene = Scene()
     scene.oracle.publishes("b", "ann", 2, "/a", is_durable=True, is_repeated=True)
     scene.oracle.accepted("b", "8")
     for key, id in (("a", "7"), ("b", "8")):
         scene.oracle.received("joe", key, id, is_named=True)
-        scene.oracle.settled("joe", [id])
+    # The acknowledgement of the second one may have no answer.
+    answered, doubted = (["7", "8"], []) if is_answered else (["7"], ["8"])
+    scene.oracle.settled("joe", answered)
     scene.now, scene.home = 4.0, LATER
     if is_lost:
         scene.oracle.lost_tails = lambda: [Tail(0.5, 1.5, None, 2.0)]
     scene.come()
-    scene.oracle.forgets("joe", but=())
+    scene.oracle.forgets("joe", but=doubted)
     scene.come()
     assert scene.disorder() == ([] if is_lost else ["S5: joe got a behind a later one"])
 
