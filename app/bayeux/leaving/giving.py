@@ -10,6 +10,7 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.state.changed_session import stored_form
 from holdfast.bayeux.state.phase import Phase
+from holdfast.delivery.codec.attributes import rows_of_refusals
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.former_attempts import former_of
 from holdfast.delivery.messages.given import MOST_SHARED, Given, GivenEntry, GivenKind
@@ -164,14 +165,14 @@ def _more(message: Message, *, is_there: bool) -> dict[str, Any]:
     The record of a given message says the latter.
     """
     more: dict[str, Any] = {}
-    refusals, keeping = refusals_of(message), message.keeping
+    refusals, keeping = rows_of_refusals(message), message.keeping
     if refusals:
-        more["refusals"] = [[each.key, each.code.text, each.text] for each in refusals]
+        more["refusals"] = refusals
     borrowed = borrowed_of(message)
     if borrowed is not None:
         more["borrowed"] = [borrowed.home, borrowed.lease]
     if is_there and keeping is not None:
-        more["keeping"] = [keeping.depth.entries, keeping.depth.bytes, keeping.account]
+        more["keeping"] = keeping.to_row()
     return more
 
 

@@ -6,13 +6,13 @@ from typing import Any
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.restoring import may_have
-from holdfast.delivery.basics.error_codes import UPDATE_ERROR, find
+from holdfast.delivery.codec.attributes import refusals_in
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.given import GivenEntry
-from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
+from holdfast.delivery.messages.keeping import Keeping
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.shared_queues.work import Borrowed, WorkRefusal, make_work
+from holdfast.delivery.shared_queues.work import Borrowed, make_work
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -109,13 +109,8 @@ def waiting(given: Iterable[GivenEntry], stored: Mapping[int, Message]) -> Seque
 def _restore(message: Message, more: Mapping[str, Any]) -> None:
     """Restore who refused work, which shard has it, and how a history keeps a stored message."""
     if "keeping" in more:
-        entries, size, account = more["keeping"]
-        message.keeping = Keeping(HistoryDepth(entries, size), account)
+        message.keeping = Keeping.of_row(more["keeping"])
     if "refusals" in more:
-        refusals = [
-            WorkRefusal(key, find(code) or UPDATE_ERROR, text)
-            for key, code, text in more["refusals"]
-        ]
-        make_work(message, refusals)
+        make_work(message, refusals_in(more["refusals"]))
     if "borrowed" in more:
         Borrowed(*more["borrowed"]).mark(message)

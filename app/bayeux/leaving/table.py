@@ -7,6 +7,8 @@ has to be thought of here.
 from enum import Enum
 from typing import Final, NamedTuple
 
+from holdfast.delivery.codec.attributes import BESIDE, FIELDS, OF_RECORDS, Way
+
 
 class Fate(Enum):
     """How the next process gets something, or why it does without it."""
@@ -33,6 +35,11 @@ class Row(NamedTuple):
 
 def _of(name: str, attributes: str) -> tuple[str, ...]:
     return tuple(f"{name}.{each}" for each in attributes.split())
+
+
+# What each message has at the next process: the table of attributes says it.
+_FIELDS: Final = {each.name for each in FIELDS if Way.HAND_OVER in each.ways} | BESIDE - {"wire"}
+_RECORDS: Final = {each.name for each in OF_RECORDS if each.ways == tuple(Way)}
 
 
 TABLE: Final = (
@@ -122,10 +129,8 @@ TABLE: Final = (
         "byte by byte, with all that their receivers see",
         (
             *_of("Event", "wire"),
-            *_of("Message", "addressed channel expires_ms generation id is_direct is_durable"),
-            *_of("Message", "is_initial is_late keeping life_ms linger_s priority properties"),
-            *_of("Message", "sender"),
-            *_of("record", "_NoLetter"),
+            *_of("Message", " ".join(sorted(_FIELDS))),
+            *_of("record", " ".join(sorted(_RECORDS))),
         ),
     ),
     Row(

@@ -14,7 +14,7 @@ from holdfast.delivery.basics.json_text import part
 from holdfast.delivery.letters.exempt import leave_no_letter, leaves_no_letter
 from holdfast.delivery.messages.crossing import Spared, spared_by
 from holdfast.delivery.messages.former_attempts import FormerAttempts, former_of
-from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
+from holdfast.delivery.messages.keeping import Keeping
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.publish_key import PublishKey, publish_key_of
 from holdfast.delivery.messages.trails import Attempt
@@ -144,15 +144,11 @@ def _put_addressed(message: Message, value: list[str]) -> None:
 
 
 def _keeping(message: Message) -> list[Any] | None:
-    keeping = message.keeping
-    if keeping is None:
-        return None
-    return [keeping.depth.entries, keeping.depth.bytes, keeping.account]
+    return None if message.keeping is None else message.keeping.to_row()
 
 
 def _put_keeping(message: Message, value: list[Any]) -> None:
-    entries, size, account = value
-    message.keeping = Keeping(HistoryDepth(entries, size), account)
+    message.keeping = Keeping.of_row(value)
 
 
 # Records of features
@@ -185,8 +181,8 @@ def rows_of_refusals(message: Message) -> list[list[Any]]:
 def refusals_in(rows: Iterable[Sequence[Any]]) -> list[WorkRefusal]:
     """Undo `rows_of_refusals`."""
     return [
-        WorkRefusal(key, find(code) or UPDATE_ERROR, text, is_final)
-        for key, code, text, is_final in rows
+        WorkRefusal(key, find(code) or UPDATE_ERROR, text, *final)
+        for key, code, text, *final in rows
     ]
 
 

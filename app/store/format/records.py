@@ -300,7 +300,7 @@ def pack_topic(topic: TopicRecord) -> bytes:
     if config is not None:
         own = {"delay": config.destroy_delay_ms, "readonly": config.is_readonly}
         if config.depth is not None:
-            own["history"] = [config.depth.entries, config.depth.bytes]
+            own["history"] = config.depth.to_row()
     return orjson.dumps({"v": VERSION, "config": own, "erased": topic.is_erased})
 
 
