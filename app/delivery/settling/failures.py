@@ -21,6 +21,7 @@ from holdfast.delivery.queues.dispatcher import (
 from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.settling.delivery_parts import DeliveryParts
+from holdfast.delivery.settling.reactions import stops
 from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.delivery.shared_queues.work import is_work
 
@@ -90,9 +91,8 @@ class Failures(Generic[R]):
         failure = Failure(code, verdict.text, verdict.delay_s, channel, entry.attempts)
         self._note_contact(receiver, now)
         self.react_to(receiver, failure, now, entry)
-        is_refusal = code.family == "user" and code.listed is not error_codes.HOLDBACK
         # A refused addressed message says nothing about its channel, which many destinations share.
-        if is_refusal and not entry.message.addressed:
+        if not (stops(code) or entry.message.addressed):
             self._report_to_guard(receiver, entry.message, code, now)
 
     def _note_contact(self, receiver: R, now: float) -> None:

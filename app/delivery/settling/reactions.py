@@ -67,6 +67,11 @@ REACTIONS: dict[CodeKind, Reaction] = {
 }
 
 
+def stops(code: ErrorCode) -> bool:
+    """Return whether it is about the receiver: usually the message and all behind it come again."""
+    return REACTIONS[classify(code)].message is ForMessage.STAYS
+
+
 class DefaultErrorHandler:
     """Decides by the table."""
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Generic, TypeVar
 
-from holdfast.delivery.basics import error_codes
 from holdfast.delivery.guard.publishers import accepted_from
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.verdicts import Refusals, Verdict
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.settling.delivery_parts import DeliveryParts
+from holdfast.delivery.settling.reactions import stops
 
 R = TypeVar("R", bound=Receiver)
 
@@ -90,8 +90,4 @@ class Settlement(Generic[R]):
 
 def _gravity(verdict: Verdict) -> tuple[bool, int]:
     """Sort refusals of single messages before those that stop the queue, then by number."""
-    code = verdict.code
-    stops = code is not None and (
-        code.listed is error_codes.HOLDBACK or code.family == "communication"
-    )
-    return (stops, verdict.seq)
+    return (verdict.code is not None and stops(verdict.code), verdict.seq)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from holdfast.delivery.basics.error_codes import CODES, ErrorCode, find
+from holdfast.client.errors import Refuse
+from holdfast.delivery.basics.error_codes import CODES, ErrorCode, find, of_receiver
 from holdfast.delivery.ports.error_handler import (
     ErrorHandler,
     Failure,
@@ -23,6 +24,7 @@ from holdfast.delivery.settling.reactions import (
     OnUserException,
     RetryThenDead,
     classify,
+    stops,
 )
 
 CONTINUE = DefaultErrorHandler()
@@ -254,3 +256,10 @@ def test_a_code_outside_the_table_has_the_reaction_of_an_internal_error() -> Non
     assert CONTINUE.react(Failure(unheard_of, ""), alive(), 0.0) == CONTINUE.react(
         Failure(CODES["user.update.internalError"], ""), alive(), 0.0
     )
+
+
+@pytest.mark.parametrize("text", [each for each in CODES if of_receiver(each) is not None])
+def test_clients_know_which_codes_let_later_messages_come_again(text: str) -> None:
+    code = find(text)
+    assert code is not None
+    assert stops(code) == Refuse(text).returns_others
