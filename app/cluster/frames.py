@@ -22,11 +22,11 @@ READABLE: Final = frozenset({1})
 MOST_BYTES: Final = 256 * 1024
 MOST_ENTRIES: Final = 10_000
 
-# Kinds of entries: a message for all shards; for one shard, a letter and the answer to one.
+# Kinds of entries: a message for all shards; for one shard, a call (see `calls.py`) and its answer.
 MESSAGE: Final = 1
-LETTER: Final = 2
+CALL: Final = 2
 ANSWER: Final = 3
-_KINDS: Final = frozenset({MESSAGE, LETTER, ANSWER})
+_KINDS: Final = frozenset({MESSAGE, CALL, ANSWER})
 # A flag: the message is stored for durable receivers.
 DURABLE: Final = 1
 
@@ -46,7 +46,7 @@ class FrameUnreadable(ValueError):
 
 
 class Entry(NamedTuple):
-    """What a shard has for others: a message, or a letter or an answer for one of them."""
+    """What a shard has for others: a message, or a call or an answer for one of them."""
 
     kind: int
     channel: str
@@ -135,7 +135,7 @@ class Frame:
         self._bytes = frame
         self._rows = rows
         self._at = at
-        # Whether none of its entries is a letter or an answer.
+        # Whether none of its entries is a call or an answer.
         self.has_only_messages = True
         # The highest id of its entries.
         self.newest = 0

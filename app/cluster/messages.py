@@ -7,13 +7,13 @@ from typing import Final
 
 import orjson
 
+from holdfast.cluster.calls import WAITS_FOR_REPLICAS, Done, done_with
 from holdfast.cluster.frames import DURABLE, MESSAGE, Entry, FrameUnreadable
-from holdfast.cluster.letters import WAITS_FOR_REPLICAS, Done, done_with
 from holdfast.delivery.codec.attributes import Way, attributes_of, put_attributes
 from holdfast.delivery.messages.crossing import Crossing, crossing_of
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
-from holdfast.delivery.messages.shard_letter import effect_of
+from holdfast.delivery.messages.shard_call import effect_of
 
 # A flag: the data begin with the size of a JSON object, and the object.
 HAS_EXTRA: Final = 2
@@ -39,7 +39,7 @@ def size_of(message: Message) -> int:
         size = sum(each.size for each in _entries(message, crossing))
     effect = effect_of(message)
     if effect is not None and not effect.is_framed:
-        size += done_with(effect.letter, effect.answer).answer.size
+        size += done_with(effect.call, effect.answer).answer.size
     return size
 
 
@@ -74,7 +74,7 @@ def _entries(message: Message, crossing: Crossing) -> Sequence[Entry]:
 
 
 def answered(messages: Iterable[Message], *, waits: bool) -> list[Done]:
-    """Return what the call that stores these messages does with the letters that asked for them.
+    """Return what the script that stores these messages does with the calls that asked for them.
 
     Args:
         waits: Whether the messages only count when replicas have them.
@@ -85,7 +85,7 @@ def answered(messages: Iterable[Message], *, waits: bool) -> list[Done]:
         effect = None if message.records is None else effect_of(message)
         if effect is not None and not effect.is_framed:
             effect.is_framed = True
-            found.append(done_with(effect.letter, effect.answer, flags))
+            found.append(done_with(effect.call, effect.answer, flags))
     return found
 
 

@@ -8,7 +8,7 @@ from orjson import loads
 from holdfast.bayeux.far_work.work_calls import TOLD as TOLD_OF_WORK
 from holdfast.bayeux.far_work.work_calls import is_outcome
 from holdfast.bayeux.services.far_topics import TOLD as TOLD_OF_TOPICS
-from holdfast.cluster.frames import DURABLE, LETTER, MESSAGE, Entry, Frame, read
+from holdfast.cluster.frames import CALL, DURABLE, MESSAGE, Entry, Frame, read
 from holdfast.cluster.places import go_on, openings_of, place_of
 from holdfast.offline.shard_side import Side
 from holdfast.store.format.log_scripts import FOR_ALL
@@ -21,9 +21,9 @@ _Id = tuple[int, int]
 
 
 class Untaken(NamedTuple):
-    """What one shard has not taken yet: stored messages and letters."""
+    """What one shard has not taken yet: stored messages and calls."""
 
-    # None for letters in the inbox.
+    # None for calls in the inbox.
     sender: int | None
     shard: int
     entries: int
@@ -37,11 +37,9 @@ class Untaken(NamedTuple):
 
 async def untaken_in(sides: Sequence[Side]) -> list[Untaken]:
     """Return what is in the logs and inboxes of these shards for each other."""
-    letters = [await side.store.ask("HLEN", side.keys.inbox) for side in sides]
+    calls = [await side.store.ask("HLEN", side.keys.inbox) for side in sides]
     found = [
-        Untaken(None, side.shard, count)
-        for side, count in zip(sides, letters, strict=True)
-        if count
+        Untaken(None, side.shard, count) for side, count in zip(sides, calls, strict=True) if count
     ]
     for sender in sides:
         places = {
@@ -101,6 +99,6 @@ def must_be_taken(entry: Entry) -> bool:
     """Return whether something would be lost with an entry that is not taken."""
     if entry.kind == MESSAGE:
         return bool(entry.flags & DURABLE)
-    if entry.kind != LETTER or entry.channel == TOLD_OF_TOPICS:
+    if entry.kind != CALL or entry.channel == TOLD_OF_TOPICS:
         return False
     return entry.channel != TOLD_OF_WORK or any(map(is_outcome, loads(entry.data)["rows"]))

@@ -8,8 +8,8 @@ from holdfast.bayeux.publish.from_others import FromOthers
 from holdfast.bayeux.publish.tap import Arrived
 from holdfast.cluster.frames import (
     ANSWER,
+    CALL,
     DURABLE,
-    LETTER,
     MESSAGE,
     Behind,
     Entry,
@@ -32,7 +32,7 @@ from holdfast.store.framing.shard_log import Taken, Taking
 
 log = logging.getLogger(__name__)
 
-# A message with its receivers here, or a letter, or the answer to one.
+# A message with its receivers here, or a call, or the answer to one.
 Arrival = Arrived | Entry
 
 
@@ -112,7 +112,7 @@ class Arrivals:
         later: list[Arrival] = []
         size = 0
         for entry in entries:
-            # What comes twice is passed over, or a letter would be done twice.
+            # What comes twice is passed over, or a call would be done twice.
             if entry.id in self._done and entry.kind != ANSWER:
                 continue
             arrival = self._arrived(entry, is_new=is_new) if entry.kind == MESSAGE else entry
@@ -148,7 +148,7 @@ class Arrivals:
         arrived = [each for each in kept if isinstance(each, Arrived)]
         messages = [(each.message, each.keys) for each in arrived]
         hand_overs = self._from_others.hand_overs(arrived)
-        letters = {
+        calls = {
             f"{self._shard} {each.id}": write([each]) for each in kept if isinstance(each, Entry)
         }
 
@@ -159,7 +159,7 @@ class Arrivals:
 
         self._from_others.expect(arrived)
         step = Step(self._shard, *move)
-        self._store.take(step, messages, letters, done=answered, hand_overs=hand_overs)
+        self._store.take(step, messages, calls, done=answered, hand_overs=hand_overs)
 
     def may_show(self, behind: Behind) -> bool:
         return self._port.may_show(self._shard, behind)
@@ -220,9 +220,9 @@ class Arrivals:
     def _show(self, arrival: Arrival) -> None:
         if isinstance(arrival, Arrived):
             self._show_message(arrival)
-        elif arrival.kind == LETTER:
+        elif arrival.kind == CALL:
             self._done.add(arrival.id)
-            self._homes.take_letter(self._shard, arrival)
+            self._homes.take_call(self._shard, arrival)
         else:
             self._homes.take_answer(arrival)
 
@@ -260,4 +260,4 @@ _NOT_TAKEN = {
 
 
 def _is_kept(arrival: Arrival) -> bool:
-    return bool(arrival.keys) if isinstance(arrival, Arrived) else arrival.kind == LETTER
+    return bool(arrival.keys) if isinstance(arrival, Arrived) else arrival.kind == CALL

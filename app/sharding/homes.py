@@ -1,22 +1,22 @@
-"""Which shard has what, and the letters to it: what one shard asks another one to do."""
+"""Which shard has what, and calls to it: what one shard asks another one to do."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from holdfast.cluster.frames import Entry, read, write
-from holdfast.cluster.letters import (
-    Inbox,
+from holdfast.cluster.calls import (
     Received,
-    SentLetters,
+    SentCalls,
+    UndoneCalls,
+    call,
     confirmation_of,
     done_with,
-    letter,
 )
+from holdfast.cluster.frames import Entry, read, write
 from holdfast.cluster.log import Addressed, parts_of
 from holdfast.cluster.shards import Shards
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.shard_letter import ShardLetter, effect_of
+from holdfast.delivery.messages.shard_call import ShardCall, effect_of
 from holdfast.delivery.ports.homes import NO_ANSWER
 from holdfast.sharding.contacts import Contacts
 from holdfast.sharding.own_log import OwnLog
@@ -31,11 +31,11 @@ _MOST_CACHED: Final = 20_000
 
 
 class ShardHomes:
-    """Sends letters, and does those in the inbox; a `HomesPort`.
+    """Sends calls, and does those of others; a `HomesPort`.
 
     Args:
         number: The number of this shard.
-        stamp: Returns an id that no other letter has.
+        stamp: Returns an id that no other call has.
         clock: Returns the time of the event loop, and `core_clock` the time of the core.
         steady: A clock that is never set, and that runs while this process does not.
         wake: Lets the turn end with a flush of the log.
@@ -64,14 +64,14 @@ class ShardHomes:
         self._core_clock = core_clock
         self.contacts = Contacts(self._others, steady)
         self._wake = wake
-        self._sent = SentLetters(own.log.pass_on)
-        self._inbox = Inbox(self._do)
+        self._sent = SentCalls(own.log.pass_on)
+        self._undone = UndoneCalls(self._do)
         # Topics that this shard tells, and those that others do: no rule calls them so.
         self.own_topics: set[str] = set()
         self._others_topics = own.rows.topics
         # By channel with a rule, the home; None if it is this shard, or if there is none.
         self._home_of: dict[str, int | None] = {}
-        # What does letters, and the letters that came before it was set.
+        # What does calls of others, and those that came before it was set.
         self._calls: Calls | None = None
         self._early: list[Received] = []
 
@@ -144,48 +144,48 @@ class ShardHomes:
     def send(
         self, shard: int, what: str, data: bytes, done: Callable[[bytes | None], None]
     ) -> None:
-        asked = letter(what, self._stamp(), data)
+        asked = call(what, self._stamp(), data)
         self._sent.send(asked, shard, self._clock(), done)
         self._wake()
 
-    def answer(self, letter: ShardLetter, answer: bytes) -> None:
-        done = done_with(letter, answer)
+    def answer(self, call: ShardCall, answer: bytes) -> None:
+        done = done_with(call, answer)
         parts = parts_of([Addressed(done.answer, done.shard)])
-        self._store.append_facts({}, parts, ignore, [letter.name])
-        self._inbox.forget(letter.name)
+        self._store.append_facts({}, parts, ignore, [call.name])
+        self._undone.forget(call.name)
 
-    def answer_behind(self, letter: ShardLetter, answer: bytes) -> None:
+    def answer_behind(self, call: ShardCall, answer: bytes) -> None:
         self._own.log.flush(self._clock())
         # What waits for the store would come behind the answer.
-        self.answer(letter, answer if self._own.is_available else NO_ANSWER)
+        self.answer(call, answer if self._own.is_available else NO_ANSWER)
 
     def has_answered(self, message: Message) -> None:
         effect = effect_of(message)
         if effect is not None and effect.is_confirmed:
-            self._own.log.pass_on(confirmation_of(effect.letter), effect.letter.sender)
+            self._own.log.pass_on(confirmation_of(effect.call), effect.call.sender)
             self._wake()
 
     def answered(self, names: Sequence[str]) -> None:
-        """Take note that the store has the answers to these letters, and the letters no more.
+        """Take note that the store has the answers to these calls, and the calls no more.
 
         What they have asked for may wait for replicas. A store that goes back meanwhile must not
-        get the letters again: it is told their answers, and a later process would do them twice.
+        get the calls again: it is told their answers, and a later process would do them twice.
         """
         for name in names:
-            self._inbox.forget(name)
+            self._undone.forget(name)
 
     # What arrives
 
-    def take_letter(self, sender: int, entry: Entry) -> None:
-        """Do a letter that the store has in its inbox."""
-        self._inbox.take(sender, entry)
+    def take_call(self, sender: int, entry: Entry) -> None:
+        """Do a call of another shard, which the store has."""
+        self._undone.take(sender, entry)
 
     def take_answer(self, answer: Entry) -> None:
-        """Take the answer to a letter of this shard."""
+        """Take the answer to a call of this shard."""
         self._sent.answered(answer)
 
     def begin(self, calls: "Calls", stored: Mapping[str, bytes]) -> None:
-        """Do the letters that earlier processes left, and from now on all others."""
+        """Do the calls that earlier processes left, and from now on all others."""
         self._calls = calls
         early, self._early = self._early, []
         for received in early:
@@ -193,11 +193,11 @@ class ShardHomes:
         for name, frame in stored.items():
             sender = int(name.partition(" ")[0])
             for entry in read(frame).all_entries():
-                self.take_letter(sender, entry)
+                self.take_call(sender, entry)
 
     def stored(self) -> Mapping[str, bytes]:
-        """Return the inbox as the store must have it."""
-        return {each.name: write([each.entry]) for each in self._inbox.letters()}
+        """Return the calls that are not done, as the store must have them."""
+        return {each.name: write([each.entry]) for each in self._undone.calls()}
 
     def tick(self, now: float) -> None:
         """End the wait for answers that did not come in time."""

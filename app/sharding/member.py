@@ -53,7 +53,7 @@ class Member:
         # What the store said at the start.
         self._taken: dict[int, TakenLog] = {}
         self._stored_facts: Mapping[str, str] = {}
-        self._stored_letters: Mapping[str, bytes] = {}
+        self._stored_calls: Mapping[str, bytes] = {}
         # The newest message of a history here when that was last told to others.
         self._told_newest = 0
         self.shown = ShownPlaces(None)
@@ -77,7 +77,7 @@ class Member:
 
     def on_appended(self, n: int, frame: Parts, has_facts: bool) -> None:
         self._own.on_appended(n, frame, has_facts=has_facts, now=self._clock())
-        self.others.homes.answered(frame.letters)
+        self.others.homes.answered(frame.answered)
 
     def latest_frames(self) -> Sequence[LoggedFrame]:
         return self._own.latest.all()
@@ -122,7 +122,7 @@ class Member:
 
     def _go_on_from(self, found: LogState) -> None:
         self._taken, self._stored_facts = {**found.taken}, found.facts
-        self._stored_letters = found.inbox
+        self._stored_calls = found.inbox
 
     def serve(self) -> None:
         """Write from now on: no other process will go on with this shard."""
@@ -134,9 +134,9 @@ class Member:
         self._writes = others.has_served = True
         now = self._clock()
         others.rows.begin(self._stored_facts, now)
-        others.homes.begin(self._state.calls, self._stored_letters)
+        others.homes.begin(self._state.calls, self._stored_calls)
         self._far.go_on()
-        self._stored_facts, self._stored_letters = {}, {}
+        self._stored_facts, self._stored_calls = {}, {}
         self._own.tick(now)
 
     def pause(self) -> None:

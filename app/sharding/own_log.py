@@ -47,7 +47,7 @@ class OwnLog:
             end=lambda: self.trimming.end,
             may_speak=may_speak,
         )
-        # The books: how many entries of messages, letters and facts the log has got.
+        # The books: how many entries of messages, calls and facts the log has got.
         self.appended = 0
 
     # The port

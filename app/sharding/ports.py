@@ -38,10 +38,10 @@ class ShardStore(Protocol):
         facts: Mapping[str, str],
         parts: Mapping[str, bytes],
         done: Callable[[str | None], None],
-        letters: Sequence[str] = (),
+        answered: Sequence[str] = (),
         /,
     ) -> None:
-        """Append a frame of facts, places, or answers to these letters. A full store does so, too.
+        """Append a frame of facts, places, or answers to calls. A full store does so, too.
 
         `done` gets the text of a place behind it; None if the log does not have it.
         """
@@ -58,13 +58,13 @@ class ShardStore(Protocol):
         self,
         step: Step,
         messages: Sequence[tuple[Message, Sequence[str]]],
-        letters: Mapping[str, bytes],
+        others_calls: Mapping[str, bytes],
         /,
         *,
         done: Callable[[Taken], None],
         hand_overs: Mapping[str, BatchMark],
     ) -> None:
-        """Store messages for sessions, and letters, and move a place on, in one step.
+        """Store messages for sessions, and calls of others, and move a place on, in one step.
 
         `hand_overs` are what sessions will get at once. The same step may store them, too.
         """

@@ -1,4 +1,4 @@
-"""Recognizes messages and letters that another shard has appended to its log twice.
+"""Recognizes messages and calls that another shard has appended to its log twice.
 
 A shard whose store went back appends again what that store has lost. Others may have taken it
 before.
@@ -11,7 +11,7 @@ _GENERATION: Final = 20_000
 
 
 class RecentIds:
-    """The ids of the messages and letters of one shard that have arrived here of late."""
+    """The ids of the messages and calls of one shard that have arrived here of late."""
 
     def __init__(self, generation: int = _GENERATION) -> None:
         self._most = generation

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from holdfast.cluster.frames import DURABLE, LETTER, MESSAGE, Entry, write
+from holdfast.cluster.frames import CALL, DURABLE, MESSAGE, Entry, write
 from holdfast.cluster.shards import Homes, first_map
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.delivery.letters.dead import DeadLetter
@@ -333,7 +333,7 @@ async def test_work_of_a_session_that_leaves_its_queue_waits_there_marked(
 
 FRAME = write([Entry(MESSAGE, "/news", 5, "client/joe/1", DURABLE, b"{}")])
 PASSING = write([Entry(MESSAGE, "/news", 5, "client/joe/1", 0, b"{}")])
-ASKED = write([Entry(LETTER, "what", 5, "", 0, b"{}")])
+ASKED = write([Entry(CALL, "what", 5, "", 0, b"{}")])
 PLACE = "abcdefgh 1-7 1"
 
 
@@ -375,7 +375,7 @@ async def test_a_request_that_is_unreadable_moves_as_it_is(
         ("2", ASKED, "", False),
         ("inbox", ASKED, "", True),
     ],
-    ids=["stored", "taken", "passing", "letter", "letter to another one", "inbox"],
+    ids=["stored", "taken", "passing", "call", "call to another one", "inbox"],
 )
 async def test_what_a_shard_has_not_taken_yet_is_not_lost(
     valkey: ValkeyServer, tmp_path: Path, part: str, frame: bytes, place: str, is_left: bool

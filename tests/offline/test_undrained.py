@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.bayeux.far_work.work_calls import BACK, DONE, END, HAS, TAKES, Told
-from holdfast.cluster.frames import ANSWER, DURABLE, LETTER, MESSAGE, Entry
+from holdfast.cluster.frames import ANSWER, CALL, DURABLE, MESSAGE, Entry
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.offline.undrained import must_be_taken
 
@@ -13,20 +13,20 @@ def entry(kind: int, channel: str, *, flags: int = 0, data: bytes = b"{}") -> En
 
 
 def told(*rows: list[object]) -> Entry:
-    return entry(LETTER, "work told", data=to_json(Told(7, 0, rows)._asdict()))
+    return entry(CALL, "work told", data=to_json(Told(7, 0, rows)._asdict()))
 
 
 @pytest.mark.parametrize(
     "found",
     [
         entry(MESSAGE, "/news", flags=DURABLE),
-        entry(LETTER, "topic erase"),
-        entry(LETTER, "work lent"),
+        entry(CALL, "topic erase"),
+        entry(CALL, "work lent"),
         told([TAKES, "ann/1"], [DONE, 1, "/jobs/a", 3], [END]),
         told([BACK, 1, "/jobs/a", 3]),
     ],
 )
-def test_stored_messages_letters_and_outcomes_of_work_must_be_taken(found: Entry) -> None:
+def test_stored_messages_calls_and_outcomes_of_work_must_be_taken(found: Entry) -> None:
     assert must_be_taken(found)
 
 
@@ -35,7 +35,7 @@ def test_stored_messages_letters_and_outcomes_of_work_must_be_taken(found: Entry
     [
         entry(MESSAGE, "/news"),
         entry(ANSWER, "work lent"),
-        entry(LETTER, "topics told"),
+        entry(CALL, "topics told"),
         told([TAKES, "ann/1"], [HAS, 1, "/jobs/a", 3, "ann/1"], [END]),
     ],
 )

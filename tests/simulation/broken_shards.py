@@ -171,7 +171,7 @@ def a_broken_link_repeats_everything(stack: ExitStack) -> None:
     replace(stack, far_shard, "is_lone_connect", lambda _: True)
 
 
-def letters_stay_in_the_inbox(stack: ExitStack) -> None:
+def calls_stay_in_the_inbox(stack: ExitStack) -> None:
     """Whoever opens the store does them again."""
     rewrite(
         stack,
@@ -331,7 +331,7 @@ BUILDS_OF_SHARDS = by_name(
     a_shard_is_left_out_at_the_first_look,
     a_frozen_shard_blocks_agreement,
     a_broken_link_repeats_everything,
-    letters_stay_in_the_inbox,
+    calls_stay_in_the_inbox,
     histories_are_read_without_what_comes_meanwhile,
     homes_answer_ahead_of_their_logs,
     changes_of_presence_are_not_told,

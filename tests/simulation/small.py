@@ -33,7 +33,7 @@ LIMITS: dict[tuple[str, str], Sequence[float]] = {
     ("store.writing.call_sizes", "FRAME"): (500, 5_000),
     ("store.writing.turn_buffer", "_MOST_SESSIONS"): (1, 3),
     ("store.writing.turn_buffer", "_MOST_OF_BATCH"): (1, 5),
-    ("store.framing.shard_log", "_LETTERS"): (1, 3),
+    ("store.framing.shard_log", "_MOST_TOLD"): (1, 3),
     # What is read from it, or told again.
     ("store.writing.loading", "_SESSIONS"): (1, 3),
     ("store.writing.loading", "_MESSAGES"): (1, 5),
@@ -73,7 +73,7 @@ LIMITS: dict[tuple[str, str], Sequence[float]] = {
 # of our own.
 _UNSEEN = frozenset(
     (
-        *("_SESSIONS", "_MESSAGES", "_REQUESTS", "_KEYS", "_CALLS", "_STEP", "_LETTERS"),
+        *("_SESSIONS", "_MESSAGES", "_REQUESTS", "_KEYS", "_CALLS", "_STEP", "_MOST_TOLD"),
         *("_MOST_NAMES", "_MOST_ENTRIES", "_FRAMES", "MOST_FRAMES"),
     )
 )

@@ -20,14 +20,14 @@ from tests.store.store_process import BASE, KEYS, StoreProcess, message, store_p
 
 
 class Owner:
-    """Has few facts, places and letters; appends passing messages before each turn is sent."""
+    """Has few facts, places and calls; appends passing messages before each turn is sent."""
 
     def __init__(self, shard_log: ShardLog) -> None:
         self.shard_log = shard_log
         self.log = Log(self)
         self.facts: dict[str, str] = {}
         self.of_others: dict[int, TakenLog] = {}
-        self.letters: dict[str, bytes] = {}
+        self.calls: dict[str, bytes] = {}
         self.appended: list[tuple[int, int, bool]] = []
         self.latest = LatestFrames()
         self.opening, self.end = ("", 0), NOWHERE
@@ -94,7 +94,7 @@ class Owner:
         return self.of_others
 
     def inbox(self) -> Mapping[str, bytes]:
-        return self.letters
+        return self.calls
 
     def on_begun_again(self) -> None:
         self.events.append("begun again" if self.is_available else "too early")
@@ -118,8 +118,8 @@ class ShardProcess:
         self.at.keep(kept, *receivers)
         return kept
 
-    def state(self, facts: Facts, letters: Sequence[str] = ()) -> None:
-        self.log.append_facts(facts, {"all": write((), facts)}, self.stated.append, letters)
+    def state(self, facts: Facts, answered: Sequence[str] = ()) -> None:
+        self.log.append_facts(facts, {"all": write((), facts)}, self.stated.append, answered)
 
     def frames(self) -> list[list[int]]:
         """The numbers of the messages in the log, by frame; facts have none."""

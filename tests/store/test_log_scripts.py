@@ -219,20 +219,20 @@ def test_ids_of_other_shards_say_nothing_about_the_newest_id_here(room: Room) ->
     assert room.hash(KEYS.meta)["newest"] == f"{55:019d}"
 
 
-def test_letters_enter_the_inbox_and_leave_it_with_their_answers(room: Room) -> None:
-    letters = {"3 1": b"one", "3 2": b"two", "4 1": b"other"}
+def test_calls_enter_the_inbox_and_leave_it_with_their_answers(room: Room) -> None:
+    calls = {"3 1": b"one", "3 2": b"two", "4 1": b"other"}
     room.call(
-        log_scripts.take(KEYS, [Step(3, "", "a")], [(message(1), ["joe/1"])], letters=letters)
+        log_scripts.take(KEYS, [Step(3, "", "a")], [(message(1), ["joe/1"])], others_calls=calls)
     )
-    assert room.hash(KEYS.inbox) == {name: text.decode() for name, text in letters.items()}
+    assert room.hash(KEYS.inbox) == {name: text.decode() for name, text in calls.items()}
     assert room.queue("joe/1") == {BASE + 1: ""}
     call = scripts.keep(KEYS, [(message(2), ["joe/1"])])
-    answering = frame()._replace(letters=["3 1", "4 1"])
+    answering = frame()._replace(answered=["3 1", "4 1"])
     room.call(noted(log_scripts.with_frame(KEYS, call, answering)))
     assert room.hash(KEYS.inbox) == {"3 2": "two"}
     assert room.queue("joe/1") == {BASE + 1: "", BASE + 2: ""}
     assert entries(room)[0][1]["all"] == "frame"
-    answering = frame()._replace(letters=["3 2"])
+    answering = frame()._replace(answered=["3 2"])
     room.call(log_scripts.append_facts(KEYS, {"fact": "true"}, answering))
     assert room.hash(KEYS.inbox) == {}
     assert room.hash(KEYS.facts)["fact"] == "true"

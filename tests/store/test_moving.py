@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 import pytest
 
-from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.messages.shard_call import ShardCall
 from holdfast.store.format.records import pack_letter, unpack_letter
 from holdfast.store.replays import control, moving
 from holdfast.store.replays import run as replay_run
@@ -87,7 +87,7 @@ class Homes:
             self.all_moved.append(head["job"])
         asyncio.get_running_loop().call_soon(done, answer)
 
-    def answer(self, _: ShardLetter, answer: bytes) -> None:
+    def answer(self, _: ShardCall, answer: bytes) -> None:
         self.answered.append(orjson.loads(answer))
 
 
@@ -197,7 +197,7 @@ async def test_a_letter_that_comes_twice_is_there_once(shard: Shard) -> None:
     record = pack_letter(letter(11, of=1), {})
     for _ in range(2):
         data = orjson.dumps({"job": "7", "sizes": [len(record)]}) + b"\n" + record
-        moving.carry_out(ShardLetter(1, 5, "1 5", REPLAYS, data), 0.0)
+        moving.carry_out(ShardCall(1, 5, "1 5", REPLAYS, data), 0.0)
     await until(lambda: len(homes.answered) == 2)
     assert homes.answered == [{"stored": True}] * 2
     assert at.dead() == [11]
@@ -228,6 +228,6 @@ async def test_a_shard_says_whether_all_of_its_letters_have_moved(
     moving = among(at, hall, homes).moving
     assert moving is not None
     data = orjson.dumps({"job": job.id if is_known else "8", "are_all": True})
-    moving.carry_out(ShardLetter(1, 5, "1 5", REPLAYS, data), 0.0)
+    moving.carry_out(ShardCall(1, 5, "1 5", REPLAYS, data), 0.0)
     await until(lambda: bool(homes.answered))
     assert homes.answered == [{"are_all": is_known}]

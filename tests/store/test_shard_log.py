@@ -139,7 +139,7 @@ async def test_messages_of_others_are_stored_in_the_step_that_moves_the_place(
 ) -> None:
     take = shard.log.take
     take(Step(1, "", "a"), [(message(1), ["joe/1"])], done=shard.taken.append)
-    take(Step(1, "a", "b", "passed"), [], {"1 5": b"letter"}, done=shard.taken.append)
+    take(Step(1, "a", "b", "passed"), [], {"1 5": b"call"}, done=shard.taken.append)
     take(Step(1, "wrong", "c"), [(message(2), ["joe/1"])], done=shard.taken.append)
     take(Step(1, "b", "c"), [], done=shard.taken.append)
     await shard.at.answered()
@@ -148,8 +148,8 @@ async def test_messages_of_others_are_stored_in_the_step_that_moves_the_place(
     assert shard.at.queue("joe/1") == {1: ""}
     state = await shard.log.read()
     assert state.taken == {1: TakenLog("c", "passed")}
-    assert state.inbox == {"1 5": b"letter"}
-    shard.state({}, letters=["1 5"])
+    assert state.inbox == {"1 5": b"call"}
+    shard.state({}, answered=["1 5"])
     await shard.at.answered()
     assert shard.at.hash(KEYS.inbox) == {}
     assert shard.place().total == 1
@@ -231,7 +231,7 @@ async def test_what_the_store_has_of_logs_can_be_read_at_an_opening(
         before.publish(1)
         await before.at.answered()
         before.state({"durable /a": "1"})
-        before.log.take(Step(3, "", "a"), [], {"3 1": b"letter"}, done=before.taken.append)
+        before.log.take(Step(3, "", "a"), [], {"3 1": b"call"}, done=before.taken.append)
         await before.at.answered()
         nonce, size = before.place().nonce, [len(part) for part in before.parts()]
     async with shard_process(shared_valkey) as shard:
@@ -244,7 +244,7 @@ async def test_what_the_store_has_of_logs_can_be_read_at_an_opening(
     assert (state.fence, state.nonce != nonce, len(state.nonce)) == (2, True, 8)
     assert state.facts == {"durable /a": "1"}
     assert state.taken == {3: TakenLog("a", "")}
-    assert state.inbox == {"3 1": b"letter"}
+    assert state.inbox == {"3 1": b"call"}
 
 
 async def test_a_log_with_many_frames_is_read_to_its_end(shard: ShardProcess) -> None:
@@ -258,7 +258,7 @@ async def test_a_log_with_many_frames_is_read_to_its_end(shard: ShardProcess) ->
 # A store that goes back
 
 
-async def test_a_store_that_went_back_gets_frames_facts_places_and_letters_again(
+async def test_a_store_that_went_back_gets_frames_facts_places_and_calls_again(
     shard: ShardProcess,
 ) -> None:
     shard.owner.facts = {"durable /kept": "1"}
@@ -270,7 +270,7 @@ async def test_a_store_that_went_back_gets_frames_facts_places_and_letters_again
     await shard.at.answered()
     shard.owner.facts["durable /new"] = "1"
     shard.owner.of_others = {1: TakenLog("b", "old"), 2: TakenLog("c", "")}
-    shard.owner.letters = {"2 2": b"new"}
+    shard.owner.calls = {"2 2": b"new"}
     shard.at.known = Knowledge(queues=[known_queue("joe/1", message(1))])
     before = shard.frame_ids()
     past.come_back()

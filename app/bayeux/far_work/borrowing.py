@@ -75,7 +75,7 @@ class Borrows:
         self._unheard: dict[int, list[Row]] = {}
         # Whether it is to begin, and from when on that may be.
         self._is_due, self._next_at = True, 0.0
-        # When letters could be sent last; None before the first time. The server's clock stands
+        # When calls could be sent last; None before the first time. The server's clock stands
         # still while its process does, and the other shard does not.
         self._contact_at: float | None = None
         # The part that ends the last beginning, and whether the other shard has taken it: then it

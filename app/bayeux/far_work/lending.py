@@ -192,7 +192,7 @@ class Lender:
         """Ask again, as long as it has not told everything.
 
         Args:
-            is_away: Whether there is no link to it. Letters may still arrive there, and it must
+            is_away: Whether there is no link to it. Calls may still arrive there, and it must
                 hear so before others get its work.
         """
         if self.has_told:
@@ -204,7 +204,7 @@ class Lender:
             # Others may get work that it has, until it has begun.
             asked = {"others_may_have_it": self._may_have_lost}
             self._state.calls.send(self._shard, ASKED, asked, ignore)
-        # While the store here takes no letters, the other shard is not asked.
+        # While the store here takes no calls, the other shard is not asked.
         can_ask = self._state.store.takes_messages
         self._silent_since = min(self._silent_since, now) if can_ask else inf
         if self._loans and now - self._silent_since >= _SILENT_S:

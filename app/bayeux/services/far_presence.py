@@ -11,7 +11,7 @@ from holdfast.bayeux.state.shared import Row, Shared
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.other_shards import OthersPort
 
-# What the letter is called in the log.
+# What the operation is called.
 PRESENCE: Final = "presence"
 # When the members at a shard leave that cannot be reached.
 _LOST_S: Final = 10.0

@@ -17,11 +17,11 @@ from holdfast.delivery.ports.other_shards import OthersPort
 from holdfast.delivery.topics.configured import ErasureIds, Topic
 from holdfast.delivery.topics.decided_elsewhere import FarTopic
 
-# What the letters are called in the log.
+# What the operations are called.
 TOLD: Final = "topics told"
 ERASE: Final = "topic erase"
 USED: Final = "topics used"
-# How many topics one letter asks about.
+# How many topics one call asks about.
 _MOST: Final = 500
 # When to ask again about a topic that did not end.
 _AGAIN_S: Final = 1.0
@@ -234,7 +234,7 @@ class FarTopics:
         waiters: Sequence["_Waiter"],
     ) -> None:
         if self._erasing.get((name, shard)) == erased_at:
-            # Without an answer, the letter may be lost. If it is not, that shard tells it later.
+            # Without an answer, the call may be lost. If it is not, that shard tells it later.
             del self._erasing[name, shard]
             self._look_at(name)
         for waiter in waiters:
@@ -278,7 +278,7 @@ class FarTopics:
         """Ask the others about the topics that may end."""
         topics, self._to_end = [*self._to_end], {}
         if not self._are_all_there():
-            # Letters without a reader would fill the log.
+            # Calls without a reader would fill the log.
             for topic in topics:
                 self._state.topic_changes.time_out_in(topic, _AGAIN_S)
             return

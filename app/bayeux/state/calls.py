@@ -1,7 +1,9 @@
 """Calls: what a part asks the owner of a name, which this shard may be, or another one.
 
-An operation is written once, as a handler at its owner. If that is here, it is called as it is;
-otherwise request and answer are letters. A server alone owns everything.
+An operation is written once, as a handler at its owner. If that is here, the handler is called as
+it is, in the same turn. Otherwise the call and its answer are entries of the logs of two shards: it
+is done once, even by a later process, and its answer comes behind what the owner has published. A
+server alone owns everything.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +16,7 @@ from holdfast.delivery.codec.attributes import Way
 from holdfast.delivery.codec.enclosing import disclosed, enclosed
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
-from holdfast.delivery.messages.shard_letter import Effect, ShardLetter, effect_of
+from holdfast.delivery.messages.shard_call import Effect, ShardCall, effect_of
 from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
 
 T = TypeVar("T")
@@ -73,28 +75,28 @@ class Asker:
 class _FarAsker(Asker):
     """Another shard."""
 
-    __slots__ = ("_homes", "_letter", "_way")
+    __slots__ = ("_call", "_homes", "_way")
 
-    def __init__(self, homes: HomesPort, letter: ShardLetter, way: Way) -> None:
+    def __init__(self, homes: HomesPort, call: ShardCall, way: Way) -> None:
         super().__init__(ignore)
-        self._homes, self._letter, self._way = homes, letter, way
+        self._homes, self._call, self._way = homes, call, way
 
     @property
     def shard(self) -> int | None:
-        return self._letter.sender
+        return self._call.sender
 
     @property
     def name(self) -> str:
-        return self._letter.name
+        return self._call.name
 
     def answer(self, answer: Answer) -> None:
-        self._homes.answer(self._letter, enclosed(answer, self._way))
+        self._homes.answer(self._call, enclosed(answer, self._way))
 
     def answer_behind(self, answer: Answer) -> None:
-        self._homes.answer_behind(self._letter, enclosed(answer, self._way))
+        self._homes.answer_behind(self._call, enclosed(answer, self._way))
 
     def answer_with(self, message: Message, answer: Answer) -> None:
-        Effect(self._letter, enclosed(answer, self._way)).mark(message)
+        Effect(self._call, enclosed(answer, self._way)).mark(message)
 
     def answer_kept(self, message: Message, answer: Answer) -> None:
         is_stored = message.is_durable or publish_key_of(message) is not None
@@ -120,15 +122,15 @@ class Calls:
         self._log = log
         # With the ways on which messages travel to owners, and back.
         self._handlers: dict[str, tuple[Handler, Way]] = {}
-        self._readers: dict[str, Callable[[ShardLetter, float], None]] = {}
+        self._readers: dict[str, Callable[[ShardCall, float], None]] = {}
 
     def handle(self, operation: str, handler: Handler, way: Way = Way.CALL) -> None:
         """Let the handler carry an operation out wherever this shard is the owner."""
         assert operation not in self._handlers
         self._handlers[operation] = handler, way
 
-    def read(self, what: str, reader: Callable[[ShardLetter, float], None]) -> None:
-        """Let this read and answer letters that have another form."""
+    def read(self, what: str, reader: Callable[[ShardCall, float], None]) -> None:
+        """Let this read and answer calls of other shards that have another form."""
         self._readers[what] = reader
 
     # Owners
@@ -187,21 +189,21 @@ class Calls:
         for owner, its in asked.items():
             self.call(owner, operation, its, gathered.take, now=now)
 
-    def do(self, letter: ShardLetter, now: float) -> None:
+    def do(self, call: ShardCall, now: float) -> None:
         """Carry out what another shard asks for, and answer it now or later."""
         homes = self._homes
         assert homes is not None
         try:
-            reader = self._readers.get(letter.what)
+            reader = self._readers.get(call.what)
             if reader is not None:
-                reader(letter, now)
+                reader(call, now)
                 return
-            handler, way = self._handlers[letter.what]
-            handler(disclosed(letter.data), _FarAsker(homes, letter, way), now)
+            handler, way = self._handlers[call.what]
+            handler(disclosed(call.data), _FarAsker(homes, call, way), now)
         except Exception:
             # Otherwise it would be done again at each start.
-            self._log.exception("a letter of shard %d could not be done", letter.sender)
-            homes.answer(letter, NO_ANSWER)
+            self._log.exception("a letter of shard %d could not be done", call.sender)
+            homes.answer(call, NO_ANSWER)
 
 
 class _Gathered:

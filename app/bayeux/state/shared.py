@@ -1,6 +1,6 @@
 """Rows of a shard that others know as a whole, in order with messages: topics, members.
 
-A shard tells another one everything that it has, in parts, and then what changes: one letter behind
+A shard tells another one everything that it has, in parts, and then what changes: one call behind
 the other. Without the right answer to one of them it begins again. So does a shard that has
 started, which also asks the others to tell it everything.
 
@@ -18,10 +18,10 @@ from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.other_shards import OthersPort
 
-# How many rows one letter has, and about how many bytes of names.
+# How many rows one call has, and about how many bytes of names.
 _MOST: Final = 500
 _MOST_BYTES: Final = 128 * 1024
-# After a letter that was not taken.
+# After a call that was not taken.
 _PAUSE_S: Final = 1.0
 
 # What a row is about.
@@ -57,7 +57,7 @@ class _Peer(Generic[K]):
     """Another shard: what it is told, and what it tells.
 
     Args:
-        what: What the letters are called in the log.
+        what: The operation of the calls.
         first: A number that no earlier process has had.
     """
 
@@ -81,19 +81,19 @@ class _Peer(Generic[K]):
         self.asks = False
         # What has changed since it was told.
         self.pending: dict[K, None] = {}
-        # Everything, while it is told; numbers of this beginning, and of the next letter.
+        # Everything, while it is told; numbers of this beginning, and of the next call.
         self._whole: Iterator[K] | None = None
         self._series, self._part = first, 0
-        # How many letters have no answer yet.
+        # How many calls have no answer yet.
         self._sent = 0
         # When to begin, if it is to begin again.
         self._again_at: float | None = None
-        # What it tells: its beginning and next letter, and the rows so far of everything.
+        # What it tells: its beginning and next call, and the rows so far of everything.
         self._heard = 0, 0
         self._fresh: list[Row] | None = None
 
     def begin(self) -> None:
-        """Tell everything, behind the letter that was sent last."""
+        """Tell everything, behind the call that was sent last."""
         self._again_at = None
         self.pending.clear()
         self._whole = self._rows.everything_for(self._shard)
@@ -110,7 +110,7 @@ class _Peer(Generic[K]):
         self.go_on()
 
     def go_on(self) -> None:
-        """Send the next letter, if there is one and the last one was answered."""
+        """Send the next call, if there is one and the last one was answered."""
         if not self._sent:
             self._send()
 
@@ -120,7 +120,7 @@ class _Peer(Generic[K]):
             pass
 
     def _send(self) -> bool:
-        """Send the next letter. Returns whether it is sent."""
+        """Send the next call. Returns whether it is sent."""
         whole = self._whole
         # Before everything was told, a change says nothing.
         is_due = whole is not None or bool(self._part and self.pending)
@@ -172,7 +172,7 @@ class _Peer(Generic[K]):
         self.go_on()
 
     def hear(self, told: Asking, asker: Asker) -> None:
-        """Take what it tells, and answer whether it was the next letter."""
+        """Take what it tells, and answer whether it was the next call."""
         if told["asks"]:
             self.begin()
         series, part = told["series"], told["part"]
@@ -205,7 +205,7 @@ class Shared(Generic[K]):
     """Tells all other shards the rows of this one, and hears theirs.
 
     Args:
-        what: What the letters are called in the log.
+        what: The operation of the calls.
     """
 
     def __init__(
@@ -257,7 +257,7 @@ class Shared(Generic[K]):
             peer.go_on()
 
     def hurry(self, shard: int) -> None:
-        """Let a shard know everything before it gets the next letter."""
+        """Let a shard know everything before it gets the next call."""
         self._peers[shard].hurry()
 
     def _hear(self, told: Asking, asker: Asker, _: float) -> None:

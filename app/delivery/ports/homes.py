@@ -1,17 +1,17 @@
-"""The port to the shards that have subjects, and to the letters between shards."""
+"""The port to the shards that have subjects, and to calls between shards."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.messages.shard_call import ShardCall
 
-# An answer that no sender can read: the letter could not be done.
+# An answer that no sender can read: the call could not be done.
 NO_ANSWER: Final = b"{}"
 
 
 class HomesPort(Protocol):
-    """Knows which shard has what, and sends letters there: each is done at most once."""
+    """Knows which shard has what, and sends calls there: each is done once at most."""
 
     def home_of_subject(self, subject: str, /) -> int | None:
         """Return the shard that has the sessions and the queue of a subject; None if this one."""
@@ -49,7 +49,7 @@ class HomesPort(Protocol):
         ...
 
     def may_send(self, shard: int, /) -> bool:
-        """Return whether the shard can be sent letters now."""
+        """Return whether the shard can be sent calls now."""
         ...
 
     def steady_s(self) -> float:
@@ -63,24 +63,24 @@ class HomesPort(Protocol):
     def send(
         self, shard: int, what: str, data: bytes, done: Callable[[bytes | None], None], /
     ) -> None:
-        """Send a letter that is done however late.
+        """Send a call that is done however late.
 
         `done` is called in a later turn: with the answer, or with None if there is none within
-        some seconds. Then the letter may have been done, or be done later.
+        some seconds. Then the call may have been done, or be done later.
         """
         ...
 
-    def answer(self, letter: ShardLetter, answer: bytes, /) -> None:
-        """Answer a letter that has no stored effect.
+    def answer(self, call: ShardCall, answer: bytes, /) -> None:
+        """Answer a call that has no stored effect.
 
-        The store gets the answer and forgets the letter in one step, once it is available.
+        The store gets the answer and forgets the call in one step, once it is available.
         """
         ...
 
-    def answer_behind(self, letter: ShardLetter, answer: bytes, /) -> None:
-        """Answer such a letter behind everything that was published in this shard so far."""
+    def answer_behind(self, call: ShardCall, answer: bytes, /) -> None:
+        """Answer such a call behind everything that was published in this shard so far."""
         ...
 
     def has_answered(self, message: Message, /) -> None:
-        """Take note that the call that stored the message has answered its letter: see `Effect`."""
+        """Take note that what stored the message has answered the call for it: see `Effect`."""
         ...

@@ -67,7 +67,7 @@ class ElsewherePort(Protocol):
         ...
 
     def hurry(self, shard: int, /) -> None:
-        """Let a shard know everything before it gets the next letter."""
+        """Let a shard know everything before it gets the next call."""
         ...
 
     @property

@@ -77,7 +77,7 @@ class RedisKeys:
         self.facts = tag + "facts"
         # Hash: id of a frame behind removed ones -> the place from which readers go on with it.
         self.links = tag + "log:links"
-        # Hash: shard and id -> a letter of that shard which is not done yet.
+        # Hash: shard and id -> a call of that shard which is not done yet.
         self.inbox = tag + "inbox"
         # Hash: id of a lake that reads the journals -> its machine and folder.
         self.lakes = tag + "lakes"

@@ -14,7 +14,7 @@ from holdfast.store.links.script import Positions, Script
 
 # The name of the part of a frame that all shards read. A part for one shard has its number.
 FOR_ALL: Final = "all"
-NO_LETTERS: Final[Mapping[str, bytes]] = {}
+NO_CALLS: Final[Mapping[str, bytes]] = {}
 NO_HAND_OVERS: Final[Mapping[str, BatchMark]] = {}
 # What a server with other shards loads besides `scripts.SCRIPTS`.
 LOG_SCRIPTS: list[Script] = []
@@ -59,8 +59,8 @@ class Parts(NamedTuple):
     # How many entries and facts it has.
     entries: int
     parts: Mapping[str, bytes]
-    # The letters that it answers, by their names in the inbox.
-    letters: Sequence[str] = ()
+    # The calls of others that it answers, by their names in the inbox.
+    answered: Sequence[str] = ()
     # The shards that have receivers of its durable messages, which is not in the log; and the
     # channels of its messages, if it was made for these.
     needed_by: frozenset[int] = frozenset()
@@ -140,15 +140,15 @@ def take(
     messages: Sequence[tuple[Message, Sequence[str]]],
     form: WrittenForm = NEWEST,
     *,
-    letters: Mapping[str, bytes] = NO_LETTERS,
+    others_calls: Mapping[str, bytes] = NO_CALLS,
     hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
     opening: str = "",
     newest: int = 0,
 ) -> ScriptCall:
     """Store messages of other shards, each for these sessions, and move places in their logs on.
 
-    Letters enter the inbox, by name. Hand-overs replace the last batches of sessions, unless the
-    call is made again in another opening than the one with this random text.
+    Calls of others enter the inbox, by name. Hand-overs replace the last batches of sessions,
+    unless the script is called again in another opening than the one with this random text.
 
     `newest` is an id of this shard: ids of other shards say nothing about the next one here.
     """
@@ -156,11 +156,11 @@ def take(
     args: list[Word] = [f"{newest:019d}", len(steps)]
     for step in steps:
         args += step
-    args.append(len(letters))
-    if letters:
+    args.append(len(others_calls))
+    if others_calls:
         args.append(positions.of(keys.inbox))
-        for letter in letters.items():
-            args += letter
+        for each in others_calls.items():
+            args += each
     args.append(2 * len(hand_overs))
     if hand_overs:
         args += (positions.of(keys.handed), opening)
@@ -168,12 +168,12 @@ def take(
             args += (receiver, records.pack_batch(batch))
     for message, receivers in messages:
         args += words_entering(keys, positions, message, receivers, form)
-    return ScriptCall(TAKE if messages or letters else FOLLOW, positions.keys, args)
+    return ScriptCall(TAKE if messages or others_calls else FOLLOW, positions.keys, args)
 
 
 def _words_of(frame: Parts) -> list[Word]:
     words: list[Word] = [frame.entries]
     for part in frame.parts.items():
         words += part
-    words += (*frame.letters, 2 * len(frame.parts), len(frame.letters))
+    words += (*frame.answered, 2 * len(frame.parts), len(frame.answered))
     return words

@@ -41,7 +41,7 @@ class LogState(NamedTuple):
     taken: Mapping[int, TakenLog]
     # The facts that this shard has told, by name.
     facts: Mapping[str, str]
-    # By name, the letters that are not done.
+    # By name, the calls of others that are not done.
     inbox: Mapping[str, bytes]
 
 
@@ -62,7 +62,7 @@ async def read_log_state(link: StoreLink, keys: RedisKeys, epoch: str) -> LogSta
         links=_texts(await link.ask("HGETALL", keys.links)),
         taken=dict(_taken(meta)),
         facts=facts,
-        inbox={name.decode(): letter for name, letter in inbox.items()},
+        inbox={name.decode(): call for name, call in inbox.items()},
     )
 
 

@@ -16,7 +16,7 @@ from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.store.format import log_scripts, scripts
 from holdfast.store.format.keys import RedisKeys
-from holdfast.store.format.log_scripts import NO_HAND_OVERS, NO_LETTERS, LoggedFrame, Parts, Step
+from holdfast.store.format.log_scripts import NO_CALLS, NO_HAND_OVERS, LoggedFrame, Parts, Step
 from holdfast.store.format.publish_keys import first_of
 from holdfast.store.format.scripts import ScriptCall
 from holdfast.store.framing.log_state import LogState, StoredFrame, TakenLog, read_log_state
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from holdfast.store.opening.counter import Counter
 
 Facts = Mapping[str, str]
-# How many letters a call may have.
-_LETTERS = 500
+# How many calls of others one script tells.
+_MOST_TOLD = 500
 
 
 class Taking(Enum):
@@ -84,7 +84,7 @@ class LogOwner(Protocol):
         ...
 
     def again(self, frame: LoggedFrame, /) -> Parts | None:
-        """Return a frame with the same messages and letters, if it has any."""
+        """Return a frame with the same messages and calls, if it has any."""
         ...
 
     def begin_again(self, begun: LogState, /) -> tuple[Facts, Mapping[str, bytes]]:
@@ -100,7 +100,7 @@ class LogOwner(Protocol):
         ...
 
     def inbox(self) -> Mapping[str, bytes]:
-        """Return the letters that are not done, by name."""
+        """Return the calls of others that are not done, by name."""
         ...
 
     def on_begun_again(self) -> None:
@@ -188,14 +188,14 @@ class ShardLog:
         facts: Facts,
         parts: Mapping[str, bytes],
         done: Callable[[str | None], None],
-        letters: Sequence[str] = (),
+        answered: Sequence[str] = (),
     ) -> None:
-        """Append a frame of facts, places, or answers to these letters. A full store takes it, too.
+        """Append a frame of facts, places, or answers to calls. A full store takes it, too.
 
         `done` gets the text of the place behind it, or of a later one; None if the log does not
         have it. While the store is told what it had lost, the frame waits.
         """
-        frame = Parts(len(facts) + len(letters), parts, letters)
+        frame = Parts(len(facts) + len(answered), parts, answered)
         stating = partial(self._append_facts, facts, frame, done)
         if self._right.state is StoreState.OPEN:
             stating()
@@ -273,17 +273,17 @@ class ShardLog:
         self,
         step: Step,
         messages: Sequence[tuple[Message, Sequence[str]]],
-        letters: Mapping[str, bytes] = NO_LETTERS,
+        others_calls: Mapping[str, bytes] = NO_CALLS,
         *,
         done: Callable[[Taken], None],
         hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
     ) -> None:
-        """Store messages of another shard for these sessions, and letters; move the place on.
+        """Store messages of another shard for these sessions, and its calls; move the place on.
 
-        Without messages and letters, a full store does so, too. Calls are answered in order.
+        Without any of these, a full store does so, too. Scripts are answered in order.
 
         Args:
-            hand_overs: What sessions will get at once. The call stores it, too, if it may.
+            hand_overs: What sessions will get at once. The script stores it, too, if it may.
         """
         if self._right.state is not StoreState.OPEN:
             self._loop.call_soon(done, Taken(Taking.FAILED))
@@ -291,7 +291,7 @@ class ShardLog:
         if self._writer.is_sending:
             # The journal expects the answers to its notes in the order in which it made them, and
             # has made one for the next part. What sessions will get may be something else by then.
-            self._writer.send_behind(partial(self.take, step, messages, letters, done=done))
+            self._writer.send_behind(partial(self.take, step, messages, others_calls, done=done))
             return
         early = self._buffer.announce(hand_overs) if hand_overs else NO_HAND_OVERS
         opening, number = self._right.epoch.rpartition(".")[2], 0
@@ -300,7 +300,7 @@ class ShardLog:
             [step],
             messages,
             self._right.layout.form,
-            letters=letters,
+            others_calls=others_calls,
             hand_overs=early,
             opening=opening,
         )
@@ -357,20 +357,20 @@ class ShardLog:
                 self._calls.tell(log_scripts.append(self._keys, again), True, answered)
 
     async def tell_taken(self) -> None:
-        """Tell how far logs are taken, and which letters are not done.
+        """Tell how far logs are taken, and which calls of others are not done.
 
         The store has the messages already. Without the places it would get them again.
         """
         if self.owner is None:
             return
         found = cast("list[bytes]", await self._link.ask("HKEYS", self._keys.inbox))
-        stored, letters = {name.decode() for name in found}, self.owner.inbox()
-        changed = dict.fromkeys(stored - letters.keys(), b"")
-        changed |= {name: letters[name] for name in letters.keys() - stored}
+        stored, undone = {name.decode() for name in found}, self.owner.inbox()
+        changed = dict.fromkeys(stored - undone.keys(), b"")
+        changed |= {name: undone[name] for name in undone.keys() - stored}
         names = [*changed]
-        for at in range(0, len(names), _LETTERS):
+        for at in range(0, len(names), _MOST_TOLD):
             self._put(
-                self._keys.inbox, [(name, changed[name]) for name in names[at : at + _LETTERS]]
+                self._keys.inbox, [(name, changed[name]) for name in names[at : at + _MOST_TOLD]]
             )
         for shard, (place, passed) in self.owner.places().items():
             fields = (f"place {shard}", place), (f"passed {shard}", passed)

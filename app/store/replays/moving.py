@@ -16,7 +16,7 @@ import orjson
 
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.letters.dead import DeadLetter, LetterState
-from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.messages.shard_call import ShardCall
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.store.format import records, scripts
 from holdfast.store.format.scripts import Take
@@ -25,7 +25,7 @@ from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.replays.job_records import Job, is_taken
 from holdfast.store.store import Store
 
-# What the letters between shards are called.
+# What the operation is called.
 REPLAYS: Final = "replays"
 # How many dead letters, and roughly how many bytes, one of them has.
 _PART = 100
@@ -223,41 +223,39 @@ class Moving:
 
     # What others ask
 
-    def carry_out(self, letter: ShardLetter, now: float) -> None:
+    def carry_out(self, call: ShardCall, now: float) -> None:
         """Do what another shard asks, and answer."""
-        line, _, stored = letter.data.partition(b"\n")
+        line, _, stored = call.data.partition(b"\n")
         head = orjson.loads(line)
         if "session" in head:
-            self._say(letter, head["session"])
+            self._say(call, head["session"])
             return
         heard = self._heard(head["job"])
         heard.at = self._loop.time()
         if "sizes" in head:
-            self._begin(self._store_letters(letter, head["sizes"], stored))
+            self._begin(self._store_letters(call, head["sizes"], stored))
         else:
-            heard.shards.add(letter.sender)
-            self._begin(self._say_if_all(letter, head["job"]))
+            heard.shards.add(call.sender)
+            self._begin(self._say_if_all(call, head["job"]))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _say(self, letter: ShardLetter, key: str) -> None:
+    def _say(self, call: ShardCall, key: str) -> None:
         is_there = self._whereabouts.is_durable(key) is not None
         is_away = self._whereabouts.is_away(key)
-        self._homes.answer(letter, to_json({"is_there": is_there, "is_away": is_away}))
+        self._homes.answer(call, to_json({"is_there": is_there, "is_away": is_away}))
 
-    async def _say_if_all(self, letter: ShardLetter, job: str) -> None:
+    async def _say_if_all(self, call: ShardCall, job: str) -> None:
         try:
             are_all = self._heard(job).has_moved or await self._is_over(job)
         except StoreUnavailable:
             are_all = False
-        self._homes.answer(letter, to_json({"are_all": are_all}))
+        self._homes.answer(call, to_json({"are_all": are_all}))
 
-    async def _store_letters(
-        self, letter: ShardLetter, sizes: Sequence[int], stored: bytes
-    ) -> None:
+    async def _store_letters(self, call: ShardCall, sizes: Sequence[int], stored: bytes) -> None:
         answer, at = {"stored": True}, 0
         found = []
         for size in sizes:
@@ -267,7 +265,7 @@ class Moving:
             await self._letters.add(found)
         except StoreUnavailable:
             answer = {}
-        self._homes.answer(letter, to_json(answer))
+        self._homes.answer(call, to_json(answer))
 
     def _heard(self, job: str) -> _Heard:
         if job not in self._jobs:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from holdfast.delivery.messages.publish_key import publish_key_of
-from holdfast.delivery.messages.shard_letter import effect_of
+from holdfast.delivery.messages.shard_call import effect_of
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store.format.publish_keys import meaning, stored_id
 from holdfast.store.links.reply_errors import ScriptFailed, StoreRefused

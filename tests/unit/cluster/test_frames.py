@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from holdfast.cluster.frames import (
     ANSWER,
+    CALL,
     DURABLE,
-    LETTER,
     MESSAGE,
     MOST_BYTES,
     MOST_ENTRIES,
@@ -24,7 +24,7 @@ from holdfast.cluster.places import Place
 names = st.text(max_size=12)
 entries = st.builds(
     Entry,
-    kind=st.sampled_from([MESSAGE, LETTER, ANSWER]),
+    kind=st.sampled_from([MESSAGE, CALL, ANSWER]),
     channel=names,
     id=st.integers(0, 2**64 - 1),
     publisher=names,

@@ -356,7 +356,7 @@ def test_messages_that_the_store_does_not_take_in_time_go_another_way() -> None:
     assert (log.appended, log.dropped) == (2, 1)
 
 
-def test_letters_that_the_store_does_not_take_are_dropped() -> None:
+def test_calls_that_the_store_does_not_take_are_dropped() -> None:
     store = Store()
     log = Log(store)
     log.passing = passing = Passing()

@@ -89,10 +89,10 @@ class StoreModel(FakeKeeper):
         facts: Mapping[str, str],
         parts: Mapping[str, bytes],
         done: Callable[[str | None], None],
-        letters: Sequence[str] = (),
+        answered: Sequence[str] = (),
         /,
     ) -> None:
-        self._append(Parts(len(facts) + len(letters), parts, letters), has_facts=bool(facts))
+        self._append(Parts(len(facts) + len(answered), parts, answered), has_facts=bool(facts))
         for name, value in facts.items():
             if value:
                 self.facts[name] = value
@@ -112,7 +112,7 @@ class StoreModel(FakeKeeper):
         fields = {name.encode(): part for name, part in frame.parts.items()}
         fields |= {b"before": str(before).encode(), b"place": str(self.end).encode()}
         self.frames.append((self.end, (self.end.id.encode(), fields)))
-        for name in frame.letters:
+        for name in frame.answered:
             self.inbox.pop(name, None)
         owner = self.owner
         assert owner is not None
@@ -122,13 +122,13 @@ class StoreModel(FakeKeeper):
         self,
         step: Step,
         messages: Sequence[tuple[Message, Sequence[str]]],
-        letters: Mapping[str, bytes],
+        others_calls: Mapping[str, bytes],
         /,
         *,
         done: Callable[[Taken], None],
         hand_overs: Mapping[str, BatchMark],
     ) -> None:
-        taken = self._take(step, messages, letters)
+        taken = self._take(step, messages, others_calls)
         if taken.taking is Taking.DONE:
             for receiver, batch in hand_overs.items():
                 # Only the first one of those that have not happened yet.
@@ -141,7 +141,7 @@ class StoreModel(FakeKeeper):
         self,
         step: Step,
         messages: Sequence[tuple[Message, Sequence[str]]],
-        letters: Mapping[str, bytes],
+        others_calls: Mapping[str, bytes],
     ) -> Taken:
         if not self.is_available:
             return Taken(Taking.FAILED)
@@ -150,7 +150,7 @@ class StoreModel(FakeKeeper):
             return Taken(Taking.ELSEWHERE, found.place)
         self.calls += 1
         self.taken[step.shard] = TakenLog(step.behind, step.passed or found.passed)
-        self.inbox |= letters
+        self.inbox |= others_calls
         for message, receivers in messages:
             # Not by `keep` of this class: it has been framed where it was accepted.
             FakeKeeper.keep(self, message, receivers, lambda _: None)

@@ -5,11 +5,11 @@ from typing import Any, cast
 
 import pytest
 
+from holdfast.cluster.calls import confirmation_of
 from holdfast.cluster.frames import read
-from holdfast.cluster.letters import confirmation_of
 from holdfast.cluster.shards import Homes, Shards, first_map
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.shard_letter import Effect, ShardLetter, effect_of
+from holdfast.delivery.messages.shard_call import Effect, ShardCall, effect_of
 from holdfast.sharding.homes import ShardHomes
 
 # Other classes take the place of some, which compiled code does not let in.
@@ -36,7 +36,7 @@ def homes(number: int, segments: dict[str, int], *topics: str) -> ShardHomes:
     )
 
 
-def test_no_letter_says_what_is_here_before_that_is_restored() -> None:
+def test_no_call_says_what_is_here_before_that_is_restored() -> None:
     here = homes(0, SEGMENTS)
     assert not here.may_send(1)
     here.begin(cast("Any", SimpleNamespace()), {})
@@ -124,14 +124,14 @@ def test_an_answer_that_must_come_behind_what_waits_says_nothing_instead(
         steady=float,
         wake=lambda: None,
     )
-    here.answer_behind(ShardLetter(1, 5, "1 5", "what", b""), b"answer")
+    here.answer_behind(ShardCall(1, 5, "1 5", "what", b""), b"answer")
     flushed, (part, names) = done
     [answer] = read(part).all_entries()
     assert (flushed, answer.data, names) == ("flush", b"answer" if is_available else b"{}", ["1 5"])
 
 
 @pytest.mark.parametrize("is_confirmed", [True, False])
-def test_the_sender_of_a_letter_hears_when_replicas_have_what_it_asked_for(
+def test_the_sender_of_a_call_hears_when_replicas_have_what_it_asked_for(
     is_confirmed: bool,
 ) -> None:
     passed: list[Any] = []
@@ -146,11 +146,11 @@ def test_the_sender_of_a_letter_hears_when_replicas_have_what_it_asked_for(
         steady=float,
         wake=lambda: passed.append("wake"),
     )
-    letter = ShardLetter(1, 7, "1 7", "published", b"")
+    call = ShardCall(1, 7, "1 7", "published", b"")
     message = Message(b"{}", id=1, channel="/a", sender="")
-    Effect(letter, b"answer").mark(message)
+    Effect(call, b"answer").mark(message)
     effect = effect_of(message)
     assert effect is not None
     effect.is_confirmed = is_confirmed
     here.has_answered(message)
-    assert passed == ([(confirmation_of(letter), 1), "wake"] if is_confirmed else [])
+    assert passed == ([(confirmation_of(call), 1), "wake"] if is_confirmed else [])

@@ -7,14 +7,14 @@ import pytest
 
 from holdfast.bayeux.publish.made_topics import MadeTopics
 from holdfast.bayeux.server import far_parts_of
+from holdfast.cluster.calls import call, done_with
 from holdfast.cluster.frames import read, write
-from holdfast.cluster.letters import done_with, letter
 from holdfast.cluster.messages import entry_of
 from holdfast.cluster.places import NOWHERE, place_of
 from holdfast.cluster.reader_port import Sorted
 from holdfast.delivery.messages.crossing import Answered, Crossings
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.messages.shard_call import ShardCall
 from holdfast.sharding.arrivals import Arrivals
 from holdfast.sharding.direct import DirectArrivals
 from holdfast.sharding.followed import Followed
@@ -112,18 +112,18 @@ def test_facts_stay_if_a_store_goes_back_before_the_sessions_are_restored() -> N
     assert read(parts["all"]).facts == facts
 
 
-def test_a_letter_whose_answer_the_store_has_does_not_come_back_when_the_store_goes_back() -> None:
+def test_a_call_whose_answer_the_store_has_does_not_come_back_when_the_store_goes_back() -> None:
     world = World(0)
     with patch.object(Member, "serve", lambda _: None):
         member = Shard(world, 0).member
-    member.others.homes.take_letter(1, letter("addressed", 5, b""))
+    member.others.homes.take_call(1, call("addressed", 5, b""))
     assert [*member.inbox()] == ["1 5"]
     # The message that it asked for is stored, and waits for replicas.
     member.on_appended(1, Parts(1, {"1": write(())}, ["1 5"]), False)
     assert member.inbox() == {}
 
 
-def test_a_letter_goes_on_waiting_for_its_answer_when_the_store_goes_back() -> None:
+def test_a_call_goes_on_waiting_for_its_answer_when_the_store_goes_back() -> None:
     """The store is told it again: what asked for it must not count on it being lost."""
     world = World(0, has_faults=False)
     shard, answers = world.shards[0], list[bytes | None]()
@@ -132,7 +132,7 @@ def test_a_letter_goes_on_waiting_for_its_answer_when_the_store_goes_back() -> N
     assert answers == []
     [id] = shard.member.others.homes._sent._sent
     shard.member.others.homes.take_answer(
-        done_with(ShardLetter(0, id, "", "lent", b""), b"taken").answer
+        done_with(ShardCall(0, id, "", "lent", b""), b"taken").answer
     )
     assert answers == [b"taken"]
 
@@ -394,9 +394,9 @@ def test_a_message_that_is_appended_twice_because_a_store_went_back_arrives_once
     assert arrivals.sort(frame).at_once == []
 
 
-def test_a_letter_that_is_appended_twice_because_a_store_went_back_is_done_once() -> None:
+def test_a_call_that_is_appended_twice_because_a_store_went_back_is_done_once() -> None:
     arrivals = World(0, has_faults=False).shards[1].member.arrivals[0]
-    frame = read(write([letter("what", 5_000_000_000, b"")]))
+    frame = read(write([call("what", 5_000_000_000, b"")]))
     first = arrivals.sort(frame)
     assert len(first.kept) == 1
     arrivals.show(NOWHERE, first.later)

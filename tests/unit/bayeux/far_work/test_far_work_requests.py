@@ -188,7 +188,7 @@ def test_a_deadline_ends_a_request_wherever_its_work_is(
     assert waiting(world) == []
 
 
-def test_a_letter_that_comes_behind_the_deadline_makes_no_work(world: World) -> None:
+def test_a_call_that_comes_behind_the_deadline_makes_no_work(world: World) -> None:
     requester = guest(world, 0)
     ext = {"replyTo": requester.address(), "timeout": 1_000}
     requester.publish(JOBS, "?", ext=ext)

@@ -1,4 +1,4 @@
-"""Several servers that pass messages and letters on to each other by logs in memory."""
+"""Several servers that pass messages and calls on to each other by logs in memory."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -16,19 +16,19 @@ from holdfast.bayeux.server import far_parts_of
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.state.kept_requests import rejoin, reopen_all
 from holdfast.bayeux.wire.client_ids import ClientIds
-from holdfast.cluster.frames import ANSWER, LETTER, Entry
-from holdfast.cluster.letters import (
+from holdfast.cluster.calls import (
     Done,
-    Inbox,
     Received,
-    SentLetters,
+    SentCalls,
+    UndoneCalls,
+    call,
     done_with,
-    letter,
 )
+from holdfast.cluster.frames import ANSWER, CALL, Entry
 from holdfast.cluster.messages import answered, entry_of, framed, message_of, size_of
 from holdfast.delivery.basics.channels import lookups
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.shard_letter import ShardLetter, effect_of
+from holdfast.delivery.messages.shard_call import ShardCall, effect_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.neighbours import Neighbours
@@ -43,7 +43,7 @@ SUBJECTS = ("ann", "bob", "carl", "dan", "dora", "eve", "fay", "joe")
 
 
 class LoggingKeeper(FakeKeeper):
-    """A store that appends what it keeps to a log, and answers letters, in the same step."""
+    """A store that appends what it keeps to a log, and answers calls, in the same step."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,12 +63,12 @@ class LoggingKeeper(FakeKeeper):
         if is_known or message.id not in self.bodies:
             return
         self.log += [(entry, None) for entry in framed([message])]
-        for done_letter in answered((message,), waits=False):
+        for done_call in answered((message,), waits=False):
             assert size_of(message) == 0
-            self.finish(done_letter)
+            self.finish(done_call)
 
     def finish(self, done: Done) -> None:
-        """Append an answer, and forget its letter."""
+        """Append an answer, and forget its call."""
         del self.inbox[done.name]
         self.log.append((done.answer, done.shard))
 
@@ -126,11 +126,11 @@ class Shard:
 
     def _begin(self) -> None:
         self.from_others = self.far.from_others
-        self.sent = SentLetters(lambda entry, shard: self.keeper.log.append((entry, shard)))
-        self.inbox = Inbox(self._do)
+        self.sent = SentCalls(lambda entry, shard: self.keeper.log.append((entry, shard)))
+        self.inbox = UndoneCalls(self._do)
 
     def give_up(self) -> None:
-        """Wait no longer for answers to letters."""
+        """Wait no longer for answers to calls."""
         self.sent.tick(inf)
 
     def kill(self) -> None:
@@ -339,20 +339,20 @@ class Shard:
     def send(
         self, shard: int, what: str, data: bytes, done: Callable[[bytes | None], None]
     ) -> None:
-        asked = letter(what, self.server.bayeux.state.node.stamp(), data)
+        asked = call(what, self.server.bayeux.state.node.stamp(), data)
         self.sent.send(asked, shard, self.server.now, done)
 
-    def answer(self, letter: ShardLetter, answer: bytes) -> None:
-        self.inbox.forget(letter.name)
-        self.keeper.finish(done_with(letter, answer))
+    def answer(self, call: ShardCall, answer: bytes) -> None:
+        self.inbox.forget(call.name)
+        self.keeper.finish(done_with(call, answer))
 
-    def answer_behind(self, letter: ShardLetter, answer: bytes) -> None:
-        self.answer(letter, answer)
+    def answer_behind(self, call: ShardCall, answer: bytes) -> None:
+        self.answer(call, answer)
 
     def has_answered(self, message: Message) -> None:
         effect = effect_of(message)
         assert effect is not None
-        self.inbox.forget(effect.letter.name)
+        self.inbox.forget(effect.call.name)
 
     def _do(self, received: Received) -> None:
         self.server.bayeux.state.calls.do(received.for_core, self.server.now)
@@ -383,7 +383,7 @@ class Shard:
         if entry.kind == ANSWER:
             self.sent.answered(entry)
         else:
-            assert entry.kind == LETTER
+            assert entry.kind == CALL
             received = Received(sender, entry)
             self.keeper.inbox[received.name] = received
             self.inbox.take(sender, entry)

@@ -7,7 +7,7 @@ import pytest
 from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
 from holdfast.bayeux.server import far_parts_of
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.cluster.frames import LETTER, MESSAGE
+from holdfast.cluster.frames import CALL, MESSAGE
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.journal.frame import decode
 from holdfast.journal.schema import Kind
@@ -327,7 +327,7 @@ def test_what_waits_behind_a_shard_that_does_not_answer_is_refused_unless_it_is_
     assert heard(bob) == [3]
 
 
-def test_a_letter_follows_what_its_channel_is_storing(world: World) -> None:
+def test_a_call_follows_what_its_channel_is_storing(world: World) -> None:
     ann, writer = named(world, "ann/1"), world.client(0)
     bob, shard = subscribed(world, "bob/1"), world.shards[0]
     writer.publish("/news", 1)
@@ -335,7 +335,7 @@ def test_a_letter_follows_what_its_channel_is_storing(world: World) -> None:
     asked = writer.publish("/news", 2, ext={"delivery": qos})
     assert [entry.kind for entry, _ in shard.keeper.log] == [MESSAGE]
     writer.server.turn()
-    assert [entry.kind for entry, _ in shard.keeper.log] == [MESSAGE, LETTER]
+    assert [entry.kind for entry, _ in shard.keeper.log] == [MESSAGE, CALL]
     world.read_all()
     assert reported(asked.reply) == [("client/ann", "OK")]
     assert (heard(ann), heard(bob)) == ([2], [1])
@@ -386,7 +386,7 @@ def test_a_name_that_no_shard_gave_is_unknown(world: World) -> None:
     assert asked.reply["error"].startswith("404:")
 
 
-def test_a_letter_that_cannot_be_read_is_answered(world: World) -> None:
+def test_a_call_that_cannot_be_read_is_answered(world: World) -> None:
     asked = address(world.client(0), "hello", "ann")
     entry, shard = world.shards[0].keeper.log[0]
     world.shards[0].keeper.log[0] = (entry._replace(channel="other"), shard)

@@ -61,7 +61,7 @@ def test_the_home_publishes_for_all_shards_and_keeps_the_history(world: World) -
     assert all(shard.server.balances() for shard in world.shards)
 
 
-def test_what_the_home_is_asked_by_its_own_clients_needs_no_letter(world: World) -> None:
+def test_what_the_home_is_asked_by_its_own_clients_needs_no_call(world: World) -> None:
     assert told(say(world.client(1), "hello"))["successful"]
     assert len(kept(world, 1)) == 1
 
@@ -160,7 +160,7 @@ def test_without_an_answer_of_the_home_the_outcome_is_unknown(world: World) -> N
     assert "unknown" in told(asked)["error"]
 
 
-def test_an_unreadable_letter_or_answer_is_a_fault(world: World) -> None:
+def test_an_unreadable_call_or_answer_is_a_fault(world: World) -> None:
     asked = [say(world.client(0), number) for number in range(2)]
     [(first, shard), (second, _)] = world.shards[0].keeper.log
     world.shards[0].keeper.log[0] = (first._replace(data=b"?"), shard)

@@ -408,7 +408,7 @@ def test_a_reply_that_the_store_refuses_may_be_repeated(world: World) -> None:
 def test_who_may_answer_is_asked_again_until_the_shard_says_so(world: World) -> None:
     requester = guest(world, 0)
     requester.ask(timeout=20_000)
-    # The letter was lost on the way.
+    # The call was lost on the way.
     world.shards[0].keeper.log.clear()
     world.shards[0].give_up()
     assert heard(world, requester) == []

@@ -347,7 +347,7 @@ def test_subscriptions_that_an_erasure_does_not_reach_go_on_counting(
     heard(carl)
     settled(world)
     home, lost = world.shards[HOME], list[Callable[[None], None]]()
-    # The store has no room for letters.
+    # The store has no room for calls.
     monkeypatch.setattr(home, "send", lambda *words: lost.append(words[-1]))
     client = world.client(HOME)
     asked = client.publish("/service/topics", {"erase": TOPIC})
@@ -453,7 +453,7 @@ def test_a_shard_forgets_topics_of_which_it_has_nothing(world: World) -> None:
     assert len(elsewhere) == 1
 
 
-def test_letters_that_cannot_be_done_are_answered(world: World) -> None:
+def test_calls_that_cannot_be_done_are_answered(world: World) -> None:
     home, far = world.shards[HOME], world.shards[0]
     answers: list[bytes | None] = []
     data = b'{"name":"/news","erased_at":1,"is_forced":false}'

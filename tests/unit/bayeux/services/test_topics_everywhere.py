@@ -91,7 +91,7 @@ def test_any_shard_empties_the_histories_of_all(world: World, shard: int) -> Non
     assert numbers(ask(world, client, get="/home/*")) == []
 
 
-def test_histories_here_need_no_letter(world: World) -> None:
+def test_histories_here_need_no_call(world: World) -> None:
     client = world.client(0)
     before = len(world.shards[0].keeper.log)
     assert numbers(ask(world, client, get=SPORT)) == [-2]
@@ -112,7 +112,7 @@ def test_without_an_answer_of_a_home_the_call_fails(
     assert ask(world, client, get=NEWS)["code"] == AWAY
 
 
-def test_an_unreadable_letter_fails_the_call(world: World) -> None:
+def test_a_call_that_a_home_cannot_read_fails(world: World) -> None:
     client = world.client(0)
     asked = client.publish("/service/topics", {"get": NEWS})
     log = world.shards[0].keeper.log

@@ -7,14 +7,14 @@ from typing import Any, cast
 import pytest
 
 from holdfast.bayeux.state.calls import Asker, Asking, Calls
-from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.messages.shard_call import ShardCall
 
 DOUBLE = "double"
 LOG = getLogger(__name__)
 
 
 class Homes:
-    """Two other shards; each letter waits until it is answered."""
+    """Two other shards; each call waits until it is answered."""
 
     others: Sequence[int] = (1, 2)
 
@@ -32,7 +32,7 @@ class Homes:
         assert what == DOUBLE
         self.sent[shard] = data, done
 
-    def answer(self, _: ShardLetter, answer: bytes) -> None:
+    def answer(self, _: ShardCall, answer: bytes) -> None:
         self.answered.append(answer)
 
 
@@ -61,7 +61,7 @@ def shard() -> Shard:
     return Shard()
 
 
-def test_an_owner_that_is_here_answers_at_once_and_needs_no_letter(shard: Shard) -> None:
+def test_an_owner_that_is_here_answers_at_once_and_needs_no_call(shard: Shard) -> None:
     shard.call(None)
     assert (shard.heard, shard.homes.sent) == ([{"doubled": 8}], {})
 
@@ -76,11 +76,11 @@ def test_a_server_alone_owns_everything() -> None:
     assert (calls.owner_of("/a"), [*calls.others]) == (None, [])
 
 
-def test_another_owner_gets_a_letter_and_answers_it(shard: Shard) -> None:
+def test_another_owner_gets_a_call_and_answers_it(shard: Shard) -> None:
     shard.call(1)
     data, done = shard.homes.sent[1]
     other = Shard()
-    other.calls.do(ShardLetter(0, 5, "0 5", DOUBLE, data), 0.0)
+    other.calls.do(ShardCall(0, 5, "0 5", DOUBLE, data), 0.0)
     [answer] = other.homes.answered
     done(answer)
     assert shard.heard == [{"doubled": 8}]
@@ -131,6 +131,6 @@ def test_nothing_that_is_asked_is_answered_by_nothing(shard: Shard) -> None:
 def test_what_cannot_be_carried_out_is_answered_so_and_logged(
     shard: Shard, caplog: pytest.LogCaptureFixture, what: str, asked: bytes
 ) -> None:
-    shard.calls.do(ShardLetter(1, 5, "1 5", what, asked), 0.0)
+    shard.calls.do(ShardCall(1, 5, "1 5", what, asked), 0.0)
     assert shard.homes.answered == [b"{}"]
     assert "a letter of shard 1 could not be done" in caplog.text

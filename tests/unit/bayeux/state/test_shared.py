@@ -1,4 +1,4 @@
-"""Shards that tell each other rows by letters, some of which are lost, beside a naive model."""
+"""Shards that tell each other rows by calls, some of which are lost, beside a naive model."""
 
 import random
 from collections import Counter, deque
@@ -15,13 +15,13 @@ from holdfast.bayeux.state import shared
 from holdfast.bayeux.state.calls import Calls
 from holdfast.bayeux.state.shared import Row, Shared
 from holdfast.delivery.basics.ignoring import ignore
-from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.messages.shard_call import ShardCall
 
 # A constant is replaced here, which compiled code has built in.
 pytestmark = pytest.mark.interpreted
 
 NAMES = [f"/{number}" for number in range(7)]
-# A letter that is no row: all that was hurried stands before it.
+# A call that is no row: all that was hurried stands before it.
 MARK = "mark"
 
 
@@ -33,9 +33,9 @@ class Shard:
         # The model: by name, how often the row has changed, 0 while there is none.
         self.rows: Counter[str] = Counter()
         self.heard: dict[str, int] = {}
-        # Whether a letter of the neighbour was lost: the next ones say nothing until one begins.
+        # Whether a call of the neighbour was lost: the next ones say nothing until one begins.
         self.lacks_some = True
-        # Letters to the neighbour, in its log, each with what hears the answer.
+        # Calls to the neighbour, in its log, each with what hears the answer.
         self.log: deque[tuple[str, bytes, Callable[[bytes | None], None]]] = deque()
         self.turn: list[Callable[[float], None]] = []
         self.is_open = self.is_near = True
@@ -65,11 +65,11 @@ class Shard:
 
     def send(self, _: int, what: str, data: bytes, done: Callable[[bytes | None], None]) -> None:
         assert self.is_open
-        # One letter waits for the answer to the one before it.
+        # One call waits for the answer to the one before it.
         assert self.has_hurried or all(heard is ignore for _, _, heard in self.log)
         self.log.append((what, data, done))
 
-    def answer(self, _: ShardLetter, answer: bytes) -> None:
+    def answer(self, _: ShardCall, answer: bytes) -> None:
         self.world.answer = answer
 
     # Rows
@@ -132,7 +132,7 @@ class World:
         at.shared.tick(self.now)
 
     def deliver(self, at: Shard, *, may_fail: bool = False) -> None:
-        """Take a letter of a shard; it may be lost, or its answer."""
+        """Take a call of a shard; it may be lost, or its answer."""
         if not at.log:
             return
         what, data, done = at.log.popleft()
@@ -141,7 +141,7 @@ class World:
         if what == MARK:
             assert repr(other.known).encode() == data
         elif fate > 0.05:
-            other.calls.do(ShardLetter(at.number, 0, "", what, data), self.now)
+            other.calls.do(ShardCall(at.number, 0, "", what, data), self.now)
         else:
             other.lacks_some = True
         done(self.answer if fate > 0.1 else None)
@@ -188,7 +188,7 @@ class World:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything takes several letters."""
+    """Everything takes several calls."""
     monkeypatch.setattr(shared, "_MOST", 2)
 
 

@@ -93,7 +93,7 @@ def test_a_pattern_reads_the_histories_of_all_homes(world: World) -> None:
         assert "lost" not in reply["ext"]["replay"]
 
 
-def test_a_history_here_is_read_without_a_letter(world: World) -> None:
+def test_a_history_here_is_read_without_a_call(world: World) -> None:
     say(world, SPORT, 1)
     asked = ask(world.client(0), SPORT, replay=-2)
     assert asked.data == [1]
@@ -241,7 +241,7 @@ def test_frames_that_are_missing_may_have_had_messages_of_the_history(world: Wor
     assert told(asked)["error"].startswith("503:")
 
 
-def test_an_unreadable_letter_or_answer_is_unavailable(world: World) -> None:
+def test_an_unreadable_call_or_answer_is_unavailable(world: World) -> None:
     asked = [ask(world.client(0), NEWS, replay=-2) for _ in range(2)]
     log = world.shards[0].keeper.log
     log[-1] = (log[-1][0]._replace(data=b"?"), 1)
@@ -256,8 +256,8 @@ def test_an_unreadable_letter_or_answer_is_unavailable(world: World) -> None:
 def test_some_subscribes_read_at_a_time_and_others_wait(world: World) -> None:
     say(world, NEWS, 1)
     asked = [ask(world.client(0), NEWS, replay=-2) for _ in range(40)]
-    letters = [entry for entry, shard in world.shards[0].keeper.log if shard == 1]
-    assert len([each for each in letters if each.channel == "histories"]) == 16
+    calls = [entry for entry, shard in world.shards[0].keeper.log if shard == 1]
+    assert len([each for each in calls if each.channel == "histories"]) == 16
     for _ in range(3):
         world.read_all()
     assert [each.data for each in asked] == [[1]] * 40

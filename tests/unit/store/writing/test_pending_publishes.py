@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.shard_letter import Effect, ShardLetter
+from holdfast.delivery.messages.shard_call import Effect, ShardCall
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store.writing.pending_publishes import PendingPublishes
 from holdfast.store.writing.turn_writes import PendingPublish
@@ -45,7 +45,7 @@ def test_what_another_shard_asked_for_counts_only_if_replicas_confirm_it(
     asked: list[Any] = []
     pending = PendingPublishes(Mock(time=lambda: 100.0), lambda _, done: asked.append(done))
     message = Message(b"{}", id=1, channel="/a", sender="")
-    effect = Effect(ShardLetter(1, 7, "1 7", "published", b""), b"answer")
+    effect = Effect(ShardCall(1, 7, "1 7", "published", b""), b"answer")
     effect.mark(message)
     told: list[tuple[PersistOutcome, bool]] = []
 

@@ -1,16 +1,16 @@
-"""Letters: what one shard asks another one to do, and its answers.
+"""Calls: what one shard asks another one to do, and its answers, on their way by logs.
 
-A letter is an entry for one shard. That shard's store moves it into the inbox in the step that
-moves the place; the script that does what the letter asks also removes it and appends the answer,
-an entry for the sender with the same id. So a letter is done once, whichever process is killed.
-Letters do not wait for each other.
+A call is an entry for one shard. The store of that shard moves it into its inbox in the step that
+moves the place. The script that does what the call asks also removes it, and appends the answer, an
+entry for the sender with the same id. So a call is done once, whichever process is killed. Calls do
+not wait for each other.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from holdfast.cluster.frames import ANSWER, LETTER, Entry
-from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.cluster.frames import ANSWER, CALL, Entry
+from holdfast.delivery.messages.shard_call import ShardCall
 
 # How long a sender waits for an answer, and how many may wait.
 PATIENCE_S: Final = 5.0
@@ -28,8 +28,8 @@ class _Sent(NamedTuple):
     answer: bytes = _NO_ANSWER
 
 
-class SentLetters:
-    """Letters of this shard that wait for answers.
+class SentCalls:
+    """Calls of this shard that wait for answers.
 
     Args:
         pass_on: Adds an entry for a shard to the log.
@@ -46,23 +46,23 @@ class SentLetters:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more letters may be sent now."""
+        """Whether no more calls may be sent now."""
         return len(self._sent) >= MOST_WAITING
 
     def send(
         self,
-        letter: Entry,
+        call: Entry,
         shard: int,
         now: float,
         done: Callable[[bytes | None], None],
     ) -> None:
-        """Send a letter, whose id no other has.
+        """Send a call, whose id no other has.
 
         `done` hears the answer within some seconds, or None: it may be done, or be done later.
         """
-        assert letter.id not in self._sent
-        self._sent[letter.id] = _Sent(now + PATIENCE_S, done)
-        self._pass_on(letter, shard)
+        assert call.id not in self._sent
+        self._sent[call.id] = _Sent(now + PATIENCE_S, done)
+        self._pass_on(call, shard)
 
     def answered(self, entry: Entry) -> None:
         """Take an answer from a log."""
@@ -79,7 +79,7 @@ class SentLetters:
 
     def tick(self, now: float) -> None:
         """End the wait for answers that did not come in time."""
-        # Letters wait equally long, so the first ones are due first.
+        # Calls wait equally long, so the first ones are due first.
         late = []
         for id, sent in self._sent.items():
             if now < sent.until:
@@ -90,7 +90,7 @@ class SentLetters:
 
 
 class Received(NamedTuple):
-    """A letter in the inbox."""
+    """A call of another shard, which the store has in its inbox."""
 
     # The shard that sent it.
     sender: int
@@ -102,62 +102,62 @@ class Received(NamedTuple):
         return f"{self.sender} {self.entry.id}"
 
     @property
-    def for_core(self) -> ShardLetter:
-        """The letter as the core gets it."""
+    def for_core(self) -> ShardCall:
+        """The call as the core gets it."""
         entry = self.entry
-        return ShardLetter(self.sender, entry.id, self.name, entry.channel, entry.data)
+        return ShardCall(self.sender, entry.id, self.name, entry.channel, entry.data)
 
 
 class Done(NamedTuple):
-    """What the script that does a letter does besides: remove it, and append the answer."""
+    """What the script that does what a call asks does besides: remove it, append the answer."""
 
     name: str
     answer: Entry
     shard: int
 
 
-class Inbox:
-    """Letters that this shard has not done yet.
+class UndoneCalls:
+    """Calls of others that this shard has not done yet.
 
     Args:
-        do: Begins to do a letter.
+        do: Begins to do a call.
     """
 
     def __init__(self, do: Callable[[Received], None]) -> None:
         self._do = do
-        self._letters: dict[str, Received] = {}
+        self._calls: dict[str, Received] = {}
 
     def __len__(self) -> int:
-        return len(self._letters)
+        return len(self._calls)
 
-    def letters(self) -> Iterator[Received]:
-        """Yield the letters that are not done."""
-        yield from self._letters.values()
+    def calls(self) -> Iterator[Received]:
+        """Yield the calls that are not done."""
+        yield from self._calls.values()
 
-    def take(self, sender: int, letter: Entry) -> None:
-        """Do a letter that the store has in its inbox."""
-        received = Received(sender, letter)
-        if received.name in self._letters:
-            # The store went back, and this process has told it the letter again.
+    def take(self, sender: int, call: Entry) -> None:
+        """Do a call that the store has."""
+        received = Received(sender, call)
+        if received.name in self._calls:
+            # The store went back, and this process has told it the call again.
             return
-        self._letters[received.name] = received
+        self._calls[received.name] = received
         self._do(received)
 
     def forget(self, name: str) -> None:
-        """Take note that the store has the answer to a letter."""
-        self._letters.pop(name, None)
+        """Take note that the store has the answer to a call."""
+        self._calls.pop(name, None)
 
 
-def done_with(letter: ShardLetter, answer: bytes, flags: int = 0) -> Done:
-    """Return what the script does besides that does a letter: see `Effect`."""
-    return Done(letter.name, Entry(ANSWER, "", letter.id, "", flags, answer), letter.sender)
+def done_with(call: ShardCall, answer: bytes, flags: int = 0) -> Done:
+    """Return what the script does besides that does what a call asks: see `Effect`."""
+    return Done(call.name, Entry(ANSWER, "", call.id, "", flags, answer), call.sender)
 
 
-def confirmation_of(letter: ShardLetter) -> Entry:
+def confirmation_of(call: ShardCall) -> Entry:
     """Return what follows an answer that waits for replicas."""
-    return Entry(ANSWER, "", letter.id, "", CONFIRMED, _NO_ANSWER)
+    return Entry(ANSWER, "", call.id, "", CONFIRMED, _NO_ANSWER)
 
 
-def letter(what: str, id: int, data: bytes) -> Entry:
-    """Return a letter that asks for something, by its name."""
-    return Entry(LETTER, what, id, "", 0, data)
+def call(what: str, id: int, data: bytes) -> Entry:
+    """Return the entry of a call: `what` is its operation."""
+    return Entry(CALL, what, id, "", 0, data)

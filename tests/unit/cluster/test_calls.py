@@ -1,44 +1,44 @@
-"""Letters between shards: each is done once and answered, or its outcome is unknown."""
+"""Calls between shards: each is done once and answered, or its outcome is unknown."""
 
-from holdfast.cluster.frames import ANSWER, Entry, read, write
-from holdfast.cluster.letters import (
+from holdfast.cluster.calls import (
     WAITS_FOR_REPLICAS,
-    Inbox,
     Received,
-    SentLetters,
+    SentCalls,
+    UndoneCalls,
+    call,
     confirmation_of,
-    letter,
 )
-from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.cluster.frames import ANSWER, Entry, read, write
+from holdfast.delivery.messages.shard_call import ShardCall
 
 
 class Sender:
-    """A shard that sends letters."""
+    """A shard that sends calls."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[Entry, int]] = []
         self.results: list[bytes | None] = []
-        self.sent = SentLetters(lambda entry, shard: self.entries.append((entry, shard)))
+        self.sent = SentCalls(lambda entry, shard: self.entries.append((entry, shard)))
 
     def send(self, id: int, now: float = 0.0) -> Entry:
-        asking = letter("publish", id, b"data")
+        asking = call("publish", id, b"data")
         self.sent.send(asking, 3, now, self.results.append)
         return asking
 
 
 class Receiver:
-    """A shard that gets letters."""
+    """A shard that gets calls."""
 
     def __init__(self) -> None:
         self.begun: list[Received] = []
-        self.inbox = Inbox(self.begun.append)
+        self.inbox = UndoneCalls(self.begun.append)
 
 
 def answer(id: int, data: bytes = b"answer") -> Entry:
     return Entry(ANSWER, "", id, "", 0, data)
 
 
-def test_a_letter_is_an_entry_for_one_shard_and_its_sender_hears_the_answer_once() -> None:
+def test_a_call_is_an_entry_for_one_shard_and_its_sender_hears_the_answer_once() -> None:
     at = Sender()
     asking = at.send(7)
     assert at.entries == [(asking, 3)]
@@ -49,7 +49,7 @@ def test_a_letter_is_an_entry_for_one_shard_and_its_sender_hears_the_answer_once
     assert at.sent.late == 1
 
 
-def test_a_letter_without_an_answer_is_unknown_after_five_seconds() -> None:
+def test_a_call_without_an_answer_is_unknown_after_five_seconds() -> None:
     at = Sender()
     at.send(7, now=1.0)
     at.send(8, now=2.0)
@@ -62,27 +62,27 @@ def test_a_letter_without_an_answer_is_unknown_after_five_seconds() -> None:
     assert at.sent.late == 1
 
 
-def test_letters_are_done_without_waiting_for_each_other() -> None:
+def test_calls_are_done_without_waiting_for_each_other() -> None:
     at = Receiver()
-    first, second = letter("a", 1, b"1"), letter("b", 2, b"2")
+    first, second = call("a", 1, b"1"), call("b", 2, b"2")
     at.inbox.take(5, first)
     at.inbox.take(5, second)
     assert [each.entry for each in at.begun] == [first, second]
     at.inbox.forget("5 2")
-    assert [each.entry.id for each in at.inbox.letters()] == [1]
+    assert [each.entry.id for each in at.inbox.calls()] == [1]
 
 
-def test_a_letter_that_is_told_again_while_it_is_done_is_not_done_again() -> None:
+def test_a_call_that_is_told_again_while_it_is_done_is_not_done_again() -> None:
     at = Receiver()
     for _ in range(2):
-        at.inbox.take(5, letter("a", 1, b""))
+        at.inbox.take(5, call("a", 1, b""))
     assert len(at.begun) == len(at.inbox) == 1
 
 
-def test_letters_of_two_shards_may_have_the_same_id() -> None:
+def test_calls_of_two_shards_may_have_the_same_id() -> None:
     at = Receiver()
     for shard in (5, 6):
-        at.inbox.take(shard, letter("a", 1, b""))
+        at.inbox.take(shard, call("a", 1, b""))
     assert [each.name for each in at.begun] == ["5 1", "6 1"]
 
 
@@ -92,7 +92,7 @@ def test_an_answer_that_waits_for_replicas_counts_once_it_is_confirmed() -> None
         at.send(id)
         at.sent.answered(answer(id)._replace(flags=WAITS_FOR_REPLICAS))
     assert at.results == []
-    at.sent.answered(confirmation_of(ShardLetter(0, 7, "0 7", "publish", b"")))
+    at.sent.answered(confirmation_of(ShardCall(0, 7, "0 7", "publish", b"")))
     assert at.results == [b"answer"]
     # No replica has what the other one stored.
     at.sent.tick(5.0)
@@ -102,5 +102,5 @@ def test_an_answer_that_waits_for_replicas_counts_once_it_is_confirmed() -> None
 def test_a_confirmation_without_an_answer_says_nothing() -> None:
     at = Sender()
     at.send(7)
-    at.sent.answered(confirmation_of(ShardLetter(0, 7, "0 7", "publish", b"")))
+    at.sent.answered(confirmation_of(ShardCall(0, 7, "0 7", "publish", b"")))
     assert at.results == [None]
