@@ -3,24 +3,19 @@
 A row is the pattern of durable subscriptions. A shard that accepts a publish must know whether any
 durable receiver gets it, here or elsewhere: then the publish is kept before it is answered. So the
 first durable subscription to a pattern in a shard is answered when all shards know of it; see
-`agreement.py`. Further rows have names that no pattern has.
+`agreement.py`. Further rows have names that no pattern has: see `OthersPort`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from holdfast.cluster.frames import Facts
-from holdfast.delivery.basics.channels import lookups
+from holdfast.delivery.basics.channels import TOPIC_ROW, lookups
 
 # The value of a row that stands.
 STANDS: Final = "1"
 # The fact that a shard has not told any since the deployment was divided; see `divide.lua`.
 UNTOLD: Final = "untold"
-# In front of a channel: it is a topic, although no rule says so; it is held; or behind it a pattern
-# on which somebody listens to events of all servers.
-TOPIC: Final = "topic"
-HELD: Final = "held"
-LISTENS: Final = "listens"
 # How many channels are remembered with their shards.
 _MOST_CACHED: Final = 20_000
 
@@ -84,7 +79,7 @@ class OthersRows:
 
     def _add(self, shard: int, row: str) -> None:
         self._shards.setdefault(row, set()).add(shard)
-        channel = row.removeprefix(TOPIC)
+        channel = row.removeprefix(TOPIC_ROW)
         if channel != row and channel not in self.topics:
             self.topics.add(channel)
             self._new_topics.append(channel)
@@ -100,8 +95,8 @@ class OthersRows:
             shards.discard(shard)
             if not shards:
                 del self._shards[row]
-                if row.startswith(TOPIC):
-                    self.topics.discard(row.removeprefix(TOPIC))
+                if row.startswith(TOPIC_ROW):
+                    self.topics.discard(row.removeprefix(TOPIC_ROW))
 
     def shards(self, channel: str) -> tuple[int, ...]:
         """Return the shards that may have durable receivers of a channel."""

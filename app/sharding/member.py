@@ -9,8 +9,8 @@ from holdfast.cluster.log import parts_of
 from holdfast.cluster.places import NOWHERE, Place, place_of
 from holdfast.cluster.reader_port import Gap
 from holdfast.cluster.reading import LogReader
-from holdfast.cluster.rows import TOPIC
 from holdfast.cluster.waiting import Fields
+from holdfast.delivery.basics.channels import TOPIC_ROW
 from holdfast.delivery.messages.message import Message
 from holdfast.sharding.arrivals import Arrival, Arrivals
 from holdfast.sharding.direct import Inlet
@@ -129,8 +129,8 @@ class Member:
         others = self.others
         if not others.has_served:
             others.known.rows.take_new_topics()
-            told = [row for row in self._stored_facts if row.startswith(TOPIC)]
-            self._far.publishing.made.begin([row.removeprefix(TOPIC) for row in told])
+            told = [row for row in self._stored_facts if row.startswith(TOPIC_ROW)]
+            self._far.publishing.made.begin([row.removeprefix(TOPIC_ROW) for row in told])
         self._writes = others.has_served = True
         now = self._clock()
         others.rows.begin(self._stored_facts, now)

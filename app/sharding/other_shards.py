@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from holdfast.cluster.agreement import Agreements, Stated
 from holdfast.cluster.frames import COMPLETE, Facts
 from holdfast.cluster.places import Place
-from holdfast.cluster.rows import HELD, LISTENS, TOPIC
 from holdfast.cluster.shards import Shards
+from holdfast.delivery.basics.channels import TOPIC_ROW
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.other_shards import LogFigures
@@ -118,11 +118,17 @@ class OtherShards:
     def is_away(self, shard: int) -> bool:
         return not self._reaches(shard)
 
-    def add_interest(self, pattern: str) -> None:
-        self.rows.add(pattern)
+    def add_row(self, row: str) -> None:
+        self.rows.add(row)
 
-    def remove_interest(self, pattern: str) -> None:
-        self.rows.remove(pattern)
+    def remove_row(self, row: str) -> None:
+        self.rows.remove(row)
+
+    def has_row(self, row: str) -> bool | None:
+        return self.known.rows.stands(row)
+
+    def may_have_rows(self, row: str) -> bool:
+        return bool(self.known.rows.shards(row))
 
     def join(self, channel: str, is_pattern: bool) -> None:
         self.prunings.join(channel, is_pattern=is_pattern)
@@ -134,33 +140,17 @@ class OtherShards:
     def when_joined(self, done: Callable[[], None]) -> None:
         self.prunings.when_grafted(done)
 
-    def add_listener(self, pattern: str) -> None:
-        self.rows.add(LISTENS + pattern)
-
-    def remove_listener(self, pattern: str) -> None:
-        self.rows.remove(LISTENS + pattern)
-
-    def has_listeners(self, channel: str) -> bool:
-        return bool(self.known.rows.shards(LISTENS + channel))
-
-    def tell_hold(self, channel: str, is_held: bool) -> None:
-        tell = self.rows.add if is_held else self.rows.remove
-        tell(HELD + channel)
-
-    def hold(self, channel: str) -> bool | None:
-        return self.known.rows.stands(HELD + channel)
-
     def tell_topic(self, channel: str, is_topic: bool) -> None:
         if is_topic:
             self.homes.own_topics.add(channel)
-            self.rows.add(TOPIC + channel)
+            self.rows.add(TOPIC_ROW + channel)
             self.let_have_homes()
         else:
             self.homes.own_topics.discard(channel)
-            self.rows.remove(TOPIC + channel)
+            self.rows.remove(TOPIC_ROW + channel)
 
     def when_topic_known(self, channel: str, done: Callable[[bool], None]) -> None:
-        self.rows.when_known([TOPIC + channel], done)
+        self.rows.when_known([TOPIC_ROW + channel], done)
 
     def when_known(self, patterns: Sequence[str], done: Callable[[bool], None]) -> None:
         # Messages that are not stored even for these receivers go over links.

@@ -14,6 +14,7 @@ from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.delivery.basics.channels import HELD_ROW
 from holdfast.delivery.basics.error_codes import CHANNEL_HELD, SHARD_UNREACHABLE
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.neighbours import Neighbours
@@ -53,7 +54,7 @@ class AmongShards(Publishing):
 
     def _check_holds(self, publish: EventPublish) -> None:
         channel = publish.channel.name
-        is_held = self._others.hold(channel)
+        is_held = self._others.has_row(HELD_ROW + channel)
         if is_held is None:
             raise Refused(ErrorReply.SHARD_UNAVAILABLE, SHARD_UNREACHABLE.text)
         if is_held:

@@ -28,7 +28,7 @@ from holdfast.bayeux.state.topic_changes import TopicChanges
 from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.codec import Json, RequestLimits
 from holdfast.bayeux.wire.errors import ErrorReply
-from holdfast.delivery.basics.channels import Channels, Kind
+from holdfast.delivery.basics.channels import HELD_ROW, Channels, Kind
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.notices import Notices
 from holdfast.delivery.guard.holds import Guard, GuardLimits
@@ -206,7 +206,7 @@ class ServerState:
             grace_s=options.guard_window / 12_000,
             first_pause_s=options.guard_retry / 1000,
         )
-        on_change = None if others is None else others.tell_hold
+        on_change = None if others is None else partial(_tell_hold, others)
         return Guard(self.rules.is_guarded, limits, is_used=is_used, on_change=on_change)
 
     def _histories(self) -> Histories:
@@ -309,3 +309,8 @@ class ServerState:
         From now on publishes may wait for the store even without subscribers.
         """
         self.keeps_history = self.hub.keeps_history = True
+
+
+def _tell_hold(others: "OthersPort", channel: str, is_held: bool) -> None:
+    change = others.add_row if is_held else others.remove_row
+    change(HELD_ROW + channel)

@@ -2,7 +2,7 @@
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.codec import Json
-from holdfast.delivery.basics.channels import Channel, Channels
+from holdfast.delivery.basics.channels import LISTENS_ROW, Channel, Channels
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.basics.node import Node, shard_of
 from holdfast.delivery.letters.exempt import leave_no_letter
@@ -25,9 +25,10 @@ class SystemEvents:
 
     def has_listeners(self, channel: Channel) -> bool:
         """Return whether anybody hears the events of a channel, here or elsewhere."""
+        if self._hub.routes.receivers(channel):
+            return True
         others = self._hub.others
-        is_heard_here = bool(self._hub.routes.receivers(channel))
-        return is_heard_here or (others is not None and others.has_listeners(channel.name))
+        return others is not None and others.may_have_rows(LISTENS_ROW + channel.name)
 
     def publish(self, event: Json, life_ms: int | None = None) -> None:
         """Publish the event. With `life_ms`, it expires after that time."""

@@ -13,6 +13,13 @@ SERVICES: Final = "/service/"
 # Replies to requests. Only the requester receives them.
 REPLIES: Final = "/ret/"
 
+# What stands in front of a channel or a pattern in a row that shards tell each other: see
+# `OthersPort.add_row`. The channel is a topic, although no rule says so; it is held; somebody
+# listens there to events of all servers.
+TOPIC_ROW: Final = "topic"
+HELD_ROW: Final = "held"
+LISTENS_ROW: Final = "listens"
+
 # Bayeux 1.0 allows less; CometD's clients use these characters.
 _LEGAL: Final = re.compile(r"/[A-Za-z0-9 !#$()*+\-./@_{~}]+")
 

@@ -50,12 +50,25 @@ class OthersPort(Protocol):
         """Return whether the shard could not be reached for some seconds."""
         ...
 
-    def add_interest(self, pattern: str, /) -> None:
-        """Count a durable receiver here that has subscribed to the pattern."""
+    def add_row(self, row: str, /) -> None:
+        """Tell them, in order with messages, that the row stands here, for one more reason.
+
+        A row is the pattern of a durable subscription, or is named by a prefix in `channels.py`.
+        They know it also after their next start, and after a gap. After a start of this shard, the
+        rows that stand are to be added again before it serves.
+        """
         ...
 
-    def remove_interest(self, pattern: str, /) -> None:
-        """Count a durable receiver no more."""
+    def remove_row(self, row: str, /) -> None:
+        """Take back one `add_row`."""
+        ...
+
+    def has_row(self, row: str, /) -> bool | None:
+        """Return whether the row stands in any of them; None if one of them has not said."""
+        ...
+
+    def may_have_rows(self, row: str, /) -> bool:
+        """Return whether any of them may have this row, or one with a pattern that covers it."""
         ...
 
     def join(self, channel: str, is_pattern: bool, /) -> None:
@@ -79,26 +92,6 @@ class OthersPort(Protocol):
 
         It is 0 as long as one of them has not said how far it is.
         """
-        ...
-
-    def add_listener(self, pattern: str, /) -> None:
-        """Count a receiver here that listens to events of all servers, durable or not."""
-        ...
-
-    def remove_listener(self, pattern: str, /) -> None:
-        """Count such a receiver no more."""
-        ...
-
-    def has_listeners(self, channel: str, /) -> bool:
-        """Return whether any of them may have receivers that listen to the server's channel."""
-        ...
-
-    def tell_hold(self, channel: str, is_held: bool, /) -> None:
-        """Tell them that this shard holds the channel, or holds it no more."""
-        ...
-
-    def hold(self, channel: str, /) -> bool | None:
-        """Return whether any of them holds the channel; None if one of them has not said."""
         ...
 
     def tell_topic(self, channel: str, is_topic: bool, /) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from holdfast.delivery.basics.channels import SYSTEM, Channel
+from holdfast.delivery.basics.channels import LISTENS_ROW, SYSTEM, Channel
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.basics.ignoring import ignore
@@ -381,7 +381,7 @@ class Hub(Generic[R]):
         self.durables += 1
         if self.others is not None:
             for pattern in receiver.subscriptions:
-                self.others.add_interest(pattern)
+                self.others.add_row(pattern)
 
     def subscribe(self, receiver: R, pattern: Channel, selection: Selection | None = None) -> None:
         """Add a subscription, or replace the selection of an existing one."""
@@ -389,9 +389,9 @@ class Hub(Generic[R]):
         if self.others is not None and is_new:
             self.others.join(pattern.name, pattern.is_wild)
             if receiver.is_durable:
-                self.others.add_interest(pattern.name)
+                self.others.add_row(pattern.name)
             if pattern.is_system:
-                self.others.add_listener(pattern.name)
+                self.others.add_row(LISTENS_ROW + pattern.name)
         is_told = pattern.name not in self.routes or self.others is not None
         self.routes.add(pattern, receiver, selection)
         if is_told and self._topics.are_used and not pattern.is_wild:
@@ -401,9 +401,9 @@ class Hub(Generic[R]):
         """Remove a subscription of the receiver."""
         if self.others is not None:
             if receiver.is_durable:
-                self.others.remove_interest(pattern)
+                self.others.remove_row(pattern)
             if pattern.startswith(SYSTEM):
-                self.others.remove_listener(pattern)
+                self.others.remove_row(LISTENS_ROW + pattern)
         self.routes.remove(pattern, receiver)
         if pattern not in self.routes or self.others is not None:
             self._topics.unsubscribe(pattern)

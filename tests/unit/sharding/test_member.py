@@ -12,6 +12,7 @@ from holdfast.cluster.frames import read, write
 from holdfast.cluster.messages import entry_of
 from holdfast.cluster.places import NOWHERE, place_of
 from holdfast.cluster.reader_port import Sorted
+from holdfast.delivery.basics.channels import HELD_ROW
 from holdfast.delivery.messages.crossing import Answered, Crossings
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_call import ShardCall
@@ -155,14 +156,14 @@ def test_others_know_what_a_shard_holds() -> None:
     holds.hold("/a", "", "operator/ann")
     world.shards[1].turn()
     passed(world)
-    assert world.shards[0].member.others.hold("/a") is True
-    assert world.shards[0].member.others.hold("/b") is False
+    assert world.shards[0].member.others.has_row(HELD_ROW + "/a") is True
+    assert world.shards[0].member.others.has_row(HELD_ROW + "/b") is False
     # Its own holds it knows.
-    assert world.shards[1].member.others.hold("/a") is False
+    assert world.shards[1].member.others.has_row(HELD_ROW + "/a") is False
     holds.release("/a", "operator", "operator/ann")
     world.shards[1].turn()
     passed(world)
-    assert world.shards[0].member.others.hold("/a") is False
+    assert world.shards[0].member.others.has_row(HELD_ROW + "/a") is False
 
 
 def test_others_know_a_topic_and_that_it_is_none_any_more() -> None:

@@ -9,14 +9,15 @@ import pytest
 from holdfast.cluster.agreement import Agreements, Stated
 from holdfast.cluster.frames import Facts
 from holdfast.cluster.places import Place
-from holdfast.cluster.rows import HELD, TOPIC, UNTOLD, OthersRows
+from holdfast.cluster.rows import UNTOLD, OthersRows
+from holdfast.delivery.basics.channels import HELD_ROW, TOPIC_ROW
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.sharding.own_rows import OwnRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ROWS = ["/a", "/a/b", "/a/*", "/**", TOPIC + "/a", TOPIC + "/b", HELD + "/a"]
+ROWS = ["/a", "/a/b", "/a/*", "/**", TOPIC_ROW + "/a", TOPIC_ROW + "/b", HELD_ROW + "/a"]
 # The patterns that match each channel.
 MATCHING = {"/a": ("/a", "/**"), "/a/b": ("/a/b", "/a/*", "/**"), "/b": ("/**",)}
 TELLER, READER = 0, 1
@@ -111,7 +112,7 @@ class World:
         assert self.others.topics <= self.topics
         if self.is_lost:
             assert self.others.shards("/any") == (TELLER,)
-            assert self.others.stands(HELD + "/b") is None
+            assert self.others.stands(HELD_ROW + "/b") is None
 
     def check_at_rest(self) -> None:
         """The other shard knows exactly the rows that stand, and so does the store."""
@@ -123,9 +124,9 @@ class World:
         for channel, matching in MATCHING.items():
             stands = any(each in self.counts for each in matching)
             assert self.others.shards(channel) == ((TELLER,) if stands else ())
-        assert self.others.stands(HELD + "/a") is (HELD + "/a" in self.counts)
+        assert self.others.stands(HELD_ROW + "/a") is (HELD_ROW + "/a" in self.counts)
         assert self.others.topics == {
-            each.removeprefix(TOPIC) for each in self.counts if each.startswith(TOPIC)
+            each.removeprefix(TOPIC_ROW) for each in self.counts if each.startswith(TOPIC_ROW)
         }
 
 
@@ -151,6 +152,6 @@ def test_anything_is_expected_of_a_shard_that_has_told_nothing_since_a_division(
     others = OthersRows([TELLER])
     others.begin(TELLER, [UNTOLD])
     others.learn(TELLER, {"/b": "1"})
-    assert (others.shards("/a"), others.stands(HELD + "/a")) == ((TELLER,), None)
+    assert (others.shards("/a"), others.stands(HELD_ROW + "/a")) == ((TELLER,), None)
     others.learn(TELLER, {UNTOLD: ""})
     assert (others.shards("/a"), others.shards("/b")) == ((), (TELLER,))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.compose.running_server import RunningServer
+from holdfast.delivery.basics.channels import LISTENS_ROW
 from tests.web.forwarding.operators import Operator, operator
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json, Person
@@ -47,7 +48,7 @@ async def signed_in(both: Workers, ada: Operator, door: int, *, to: str = "") ->
 
 async def knows_of_listener(server: RunningServer, channel: str) -> bool:
     others = server.bayeux.state.hub.others
-    return others is not None and others.has_listeners(channel)
+    return others is not None and others.may_have_rows(LISTENS_ROW + channel)
 
 
 @pytest.mark.parametrize("pattern", ["/sys/alert", "/sys/**"])

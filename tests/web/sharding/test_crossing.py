@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from holdfast.delivery.basics.channels import HELD_ROW
 from tests.store.store_process import until
 from tests.web.forwarding.workers import workers
 from tests.web.people import Person
@@ -57,9 +58,9 @@ async def test_a_channel_that_one_worker_holds_is_held_for_publishers_at_the_oth
         sharding, holds = at.servers[0].sharding, at.servers[1].bayeux.life.channel_holds
         assert sharding is not None
         holds.hold("/news", "stock-taking", "operator/ann")
-        await until(lambda: sharding.member.others.hold("/news") is True)
+        await until(lambda: sharding.member.others.has_row(HELD_ROW + "/news") is True)
         refused = await writer.reply("/news", data=1, **patient)
         assert refused["error"] == "503:communication.user.holdback,/news:channel_held_back"
         holds.release("/news", "operator", "operator/ann")
-        await until(lambda: sharding.member.others.hold("/news") is False)
+        await until(lambda: sharding.member.others.has_row(HELD_ROW + "/news") is False)
         assert (await writer.reply("/news", data=1, **patient))["successful"]

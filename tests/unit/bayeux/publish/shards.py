@@ -113,7 +113,7 @@ class Shard:
         self.refused: set[str] = set()
         # By shard, how many entries of its log are missing.
         self.missing: dict[int, int] = {}
-        self.interest: Counter[str] = Counter()
+        self.rows: Counter[str] = Counter()
         # Topics that an earlier process told.
         self._told: list[str] = []
         # Whether others know of subscriptions at once, and what is to be called when they do.
@@ -137,7 +137,7 @@ class Shard:
         """Let another process go on with the store."""
         self.keeper.forget_answers()
         self._told = [*self._told_topics()]
-        self.interest.clear()
+        self.rows.clear()
         self.complete.clear()
         self.server = self._served(after=self.server)
         self._begin()
@@ -176,7 +176,7 @@ class Shard:
         left = [*slices(given(bayeux, self.server.now, {}))]
         self.keeper.forget_answers()
         self._told = [*self._told_topics()]
-        self.interest.clear()
+        self.rows.clear()
         self.complete.clear()
         self.server = self._served(after=self.server)
         self._begin()
@@ -221,11 +221,18 @@ class Shard:
         else:
             self.is_joining.append(done)
 
-    def add_interest(self, pattern: str) -> None:
-        self.interest[pattern] += 1
+    def add_row(self, row: str) -> None:
+        self.rows[row] += 1
 
-    def remove_interest(self, pattern: str) -> None:
-        self.interest[pattern] -= 1
+    def remove_row(self, row: str) -> None:
+        self.rows[row] -= 1
+
+    def has_row(self, row: str) -> bool | None:
+        others = [each for each in self._world.shards if each is not self]
+        return any(each.rows[row] for each in others) or (None if self.away else False)
+
+    def may_have_rows(self, row: str) -> bool:
+        return any(self.has_row(each) for each in lookups(row))
 
     def complete_cursor(self) -> int:
         others = [each for each in self._world.shards if each is not self]
@@ -235,22 +242,9 @@ class Shard:
     def complete_here(self) -> int:
         return self.among.complete_cursor()
 
-    def add_listener(self, pattern: str) -> None:
-        self.interest[f"listens{pattern}"] += 1
-
-    def remove_listener(self, pattern: str) -> None:
-        self.interest[f"listens{pattern}"] -= 1
-
-    def has_listeners(self, channel: str) -> bool:
-        others = [each for each in self._world.shards if each is not self]
-        return any(each.interest[f"listens{name}"] for each in others for name in lookups(channel))
-
-    def tell_hold(self, channel: str, is_held: bool) -> None:
-        self.interest[f"held{channel}"] += 1 if is_held else -1
-
     def tell_topic(self, channel: str, is_topic: bool) -> None:
         is_new = is_topic and not self.is_topic(channel)
-        self.interest[f"topic{channel}"] += 1 if is_topic else -1
+        self.rows[f"topic{channel}"] += 1 if is_topic else -1
         for other in self._world.shards if is_new else ():
             if other is not self:
                 other.among.made.learned([channel])
@@ -267,7 +261,7 @@ class Shard:
         return {name for other in others for name in other._told_topics()}
 
     def _told_topics(self) -> Iterator[str]:
-        for name, times in self.interest.items():
+        for name, times in self.rows.items():
             if times and name.startswith("topic"):
                 yield name.removeprefix("topic")
 
@@ -278,11 +272,6 @@ class Shard:
     @property
     def far(self) -> FarParts:
         return far_parts_of(self.server.bayeux)
-
-    def hold(self, channel: str) -> bool | None:
-        others = [each for each in self._world.shards if each is not self]
-        is_held = any(each.interest[f"held{channel}"] for each in others)
-        return is_held or (None if self.away else False)
 
     def figures(self) -> LogFigures:
         return LogFigures(self.number, len(self.keeper.log), 0, {}, {}, self.missing, {})
@@ -303,7 +292,7 @@ class Shard:
         return None if home == self.number else home
 
     def is_topic(self, channel: str) -> bool:
-        return any(each.interest[f"topic{channel}"] for each in self._world.shards)
+        return any(each.rows[f"topic{channel}"] for each in self._world.shards)
 
     def home_of(self, channel: str) -> int | None:
         home = self._world.home_of_channel(channel)

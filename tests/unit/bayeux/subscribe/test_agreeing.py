@@ -69,7 +69,7 @@ def test_a_subscribe_of_which_not_all_shards_learn_is_refused_and_changes_nothin
     agree(shard, is_known=False)
     assert asked.reply["error"] == REFUSED
     assert held(client) == {"/old"}
-    assert shard.interest == {"/old": 1, "/news": 0}
+    assert shard.rows == {"/old": 1, "/news": 0}
     assert list(shard.keeper.sessions["joe/1"].subscriptions) == ["/old"]
 
 
@@ -102,7 +102,7 @@ def test_a_later_subscribe_keeps_what_an_earlier_one_is_refused(shard: Shard) ->
     assert held(client) == {"/news"}
     agree(shard)
     assert second.reply["successful"]
-    assert shard.interest == {"/news": 1}
+    assert shard.rows == {"/news": 1}
 
 
 def test_two_refused_subscribes_to_the_same_channel_leave_nothing(shard: Shard) -> None:
@@ -111,7 +111,7 @@ def test_two_refused_subscribes_to_the_same_channel_leave_nothing(shard: Shard) 
     agree(shard, is_known=False)
     agree(shard, is_known=False)
     assert held(client) == set()
-    assert shard.interest == {"/news": 0}
+    assert shard.rows == {"/news": 0}
 
 
 def test_a_session_that_ends_while_its_subscribe_waits_stays_ended(shard: Shard) -> None:
@@ -121,7 +121,7 @@ def test_a_session_that_ends_while_its_subscribe_waits_stays_ended(shard: Shard)
     shard.server.turn()
     agree(shard, is_known=False)
     assert shard.keeper.sessions == {}
-    assert shard.interest == {"/news": 0}
+    assert shard.rows == {"/news": 0}
     assert shard.server.balances()
 
 
@@ -132,12 +132,12 @@ def test_every_durable_subscription_is_counted_until_it_ends(shard: Shard) -> No
         client.subscribe("/news", "/x/*")
         shard.server.turn()
     shard.server.client().subscribe("/news")
-    assert shard.interest == {"/news": 2, "/x/*": 2}
+    assert shard.rows == {"/news": 2, "/x/*": 2}
     ann.unsubscribe("/news")
     shard.server.turn()
-    assert shard.interest == {"/news": 1, "/x/*": 2}
+    assert shard.rows == {"/news": 1, "/x/*": 2}
     shard.server.advance(100.0)
-    assert shard.interest == {"/news": 0, "/x/*": 0}
+    assert shard.rows == {"/news": 0, "/x/*": 0}
 
 
 def test_subscriptions_of_restored_sessions_are_counted(shard: Shard) -> None:
@@ -147,7 +147,7 @@ def test_subscriptions_of_restored_sessions_are_counted(shard: Shard) -> None:
     record = shard.keeper.sessions["joe/1"]
     other = World(1).shards[0]
     restore(other.server.bayeux.life, record, [], other.server.now)
-    assert other.interest == {"/news": 1}
+    assert other.rows == {"/news": 1}
 
 
 def test_a_publish_for_which_the_log_has_no_room_is_refused(shard: Shard) -> None:
