@@ -31,7 +31,7 @@ _MOST_CACHED: Final = 20_000
 
 
 class ShardHomes:
-    """Sends calls, and does those of others; a `HomesPort`.
+    """Sends calls, and does the calls of others; a `HomesPort`.
 
     Args:
         number: The number of this shard.
@@ -71,7 +71,7 @@ class ShardHomes:
         self._others_topics = own.rows.topics
         # By channel with a rule, the home; None if it is this shard, or if there is none.
         self._home_of: dict[str, int | None] = {}
-        # What does calls of others, and those that came before it was set.
+        # What does the calls of others, and the calls that came before it was set.
         self._calls: Calls | None = None
         self._early: list[Received] = []
 
