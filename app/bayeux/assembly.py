@@ -307,7 +307,7 @@ def _server(state: ServerState, life: SessionLife, neighbours: "Neighbours | Non
         # A server alone need not load them.
         from holdfast.bayeux.far_parts import FarParts
 
-        far = FarParts(state, life, requests, neighbours, ptp=ptp, encoder=encoder)
+        far = FarParts(state, life, neighbours, ptp=ptp, encoder=encoder)
     publishing = Publishing(state, ptp, encoder) if far is None else far.publishing
     ticking = [
         add_delays(state, publishing, life.undelivered),

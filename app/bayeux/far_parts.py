@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from holdfast.bayeux.far_work.everywhere import WorkEverywhere
     from holdfast.bayeux.publish.event import Encoder
     from holdfast.bayeux.publish.point_to_point import PointToPoint
-    from holdfast.bayeux.publish.requests import RequestHandler
     from holdfast.bayeux.sessions.life import SessionLife
     from holdfast.bayeux.state.server_state import ServerState
     from holdfast.delivery.ports.neighbours import Neighbours
@@ -30,7 +29,6 @@ class FarParts:
         self,
         state: "ServerState",
         life: "SessionLife",
-        requests: "RequestHandler",
         neighbours: "Neighbours",
         *,
         ptp: "PointToPoint",
@@ -38,7 +36,7 @@ class FarParts:
     ) -> None:
         homes, others = neighbours.homes, neighbours.others
         self.neighbours = neighbours
-        self.requests = RequestsEverywhere(state, homes, requests)
+        self.requests = RequestsEverywhere(state, homes)
         self.from_others = FromOthers(state, self.requests)
         self.topics = FarTopics(state, life.topics, homes, others)
         self.histories = FarHistories(state, homes, self.from_others.tap)

@@ -13,7 +13,7 @@ from holdfast.bayeux.leaving.unusable import Faults
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.changed_session import ChangedSession
-from holdfast.bayeux.state.kept_requests import fields_of, rejoin, reopen_all
+from holdfast.bayeux.state.kept_requests import fields_of, fields_of_all, rejoin, reopen_all
 from holdfast.bayeux.state.requests_in_records import record_again, record_requests, stop_recording
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
@@ -394,7 +394,7 @@ class Storage:
             ],
             holds={**state.guard.held},
             topics=life.topics.records(),
-            requests=state.requests.fields(),
+            requests=fields_of_all(state.requests),
         )
 
 

@@ -1,14 +1,13 @@
 """Moves outstanding requests, with what the shards of those know that may answer them."""
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.storing import RequestFields
-from holdfast.delivery.requests.of_others import Asked, Kept, fields_of, is_of_others, kept_in
-from holdfast.delivery.requests.stored_fields import responder_of
+from holdfast.delivery.requests.stored_fields import OF_OTHERS, responder_of
 from holdfast.offline.division import Places
 from holdfast.offline.moving import Moving, step
 from holdfast.offline.shard_side import UNREADABLE
@@ -39,6 +38,13 @@ class _Own(NamedTuple):
     said: dict[str, bytes]
 
 
+class _Known(NamedTuple):
+    """A request, and what sessions have said that may answer it."""
+
+    record: dict[str, Any]
+    said: dict[str, bytes]
+
+
 class _Requests:
     """The outstanding requests of all shards."""
 
@@ -46,48 +52,54 @@ class _Requests:
         self._places = places
         self._own: dict[str, _Own] = {}
         # By address and shard: which sessions that this shard gets may answer.
-        self._known: dict[tuple[str, int], Kept] = {}
+        self._known: dict[tuple[str, int], _Known] = {}
 
     def add(self, source: int, fields: RequestFields) -> None:
         """Add the fields of a shard."""
-        of_others = {name: value for name, value in fields.items() if is_of_others(name)}
-        for kept in kept_in(of_others).values():
-            self._know(source, kept)
         said: dict[str, dict[str, bytes]] = {}
         records: dict[str, bytes] = {}
-        for name, value in fields.items():
-            address, key = responder_of(name)
+        for field, value in fields.items():
+            name, key = responder_of(field)
             if key:
-                said.setdefault(address, {})[key] = value
-            elif name not in of_others:
-                records[address] = value
+                said.setdefault(name, {})[key] = value
+            else:
+                records[name] = value
         # What was said about a request that has ended is left behind.
-        for address, record in records.items():
-            its = said.get(address, {})
-            shard = _place_of(self._places, source, record)
-            kept = _kept(address, record, its)
-            self._own[address] = _Own(shard, record, kept is not None, its)
-            self._know(source, kept)
+        for name, record in records.items():
+            its, known = said.get(name, {}), _read(record)
+            address = name.removeprefix(OF_OTHERS)
+            if address == name:
+                shard = _place_of(self._places, source, record)
+                self._own[address] = _Own(shard, record, known is not None, its)
+            if known is not None:
+                self._know(source, address, _Known(known, its))
 
-    def _know(self, source: int, kept: Kept | None) -> None:
-        if kept is None:
-            return
-        for key in {*kept.responders, *kept.said}:
+    def _know(self, source: int, address: str, known: _Known) -> None:
+        responders = known.record["responders"]
+        for key in {*responders, *known.said}:
             shard = self._places.of_receiver(key, source)
-            nothing = kept._replace(responders=[], said={})
-            its = self._known.setdefault((kept.asked.address, shard), nothing)
-            if key in kept.responders and key not in its.responders:
-                its.responders.append(key)
-            if key in kept.said:
-                its.said[key] = kept.said[key]
+            nothing = _Known({**known.record, "responders": []}, {})
+            its = self._known.setdefault((address, shard), nothing)
+            if key in responders and key not in its.record["responders"]:
+                its.record["responders"].append(key)
+            if key in known.said:
+                its.said[key] = known.said[key]
 
     def divided(self) -> Iterator[tuple[int, RequestFields]]:
         """Yield shards, each with fields that it gets."""
         for address, own in self._own.items():
-            yield own.shard, _fields(address, own, self._known.pop((address, own.shard), None))
-        for (address, shard), kept in self._known.items():
+            record, said = own.record, own.said
+            here = self._known.pop((address, own.shard), None)
+            if here is not None and own.is_readable:
+                # Its shard gets these responders from others.
+                found = orjson.loads(record)
+                found["responders"] = sorted({*found["responders"], *here.record["responders"]})
+                record, said = to_json(found), {**said, **here.said}
+            yield own.shard, _fields(address, record, said)
+        for (address, shard), known in self._known.items():
             if address in self._own:
-                yield shard, fields_of(kept)
+                known.record["responders"].sort()
+                yield shard, _fields(OF_OTHERS + address, to_json(known.record), known.said)
 
 
 def _place_of(places: Places, source: int, record: bytes) -> int:
@@ -97,25 +109,17 @@ def _place_of(places: Places, source: int, record: bytes) -> int:
         return places.of_source(source)
 
 
-def _kept(address: str, record: bytes, said: dict[str, bytes]) -> Kept | None:
-    """Return a request as other shards may know it; None if its record is unreadable."""
+def _read(record: bytes) -> dict[str, Any] | None:
+    """Return the stored record of a request; None if it is unreadable."""
     try:
-        found = orjson.loads(record)
-        asked = Asked(address, found["mode"], found["timeout_ms"], found["deadline_ms"])
-        responders, is_work = [*found["responders"]], found["is_work"]
-        return Kept(asked, found["channel"], found["id"], responders, said, is_work)
+        found: dict[str, Any] = orjson.loads(record)
+        return found if isinstance(found["responders"], list) else None
     except UNREADABLE:
         return None
 
 
-def _fields(address: str, own: _Own, here: Kept | None) -> RequestFields:
-    """Return the fields of a request, with the responders that its shard gets from others."""
-    record, said = own.record, own.said
-    if here is not None and own.is_readable:
-        found = orjson.loads(record)
-        found["responders"] = sorted({*found["responders"], *here.responders})
-        record, said = to_json(found), {**said, **here.said}
-    return {address: record, **{f"{address} {key}": value for key, value in said.items()}}
+def _fields(name: str, record: bytes, said: Mapping[str, bytes]) -> RequestFields:
+    return {name: record, **{f"{name} {key}": value for key, value in said.items()}}
 
 
 REQUESTS: Final = (step("requests", move_requests),)

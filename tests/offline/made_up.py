@@ -16,7 +16,7 @@ from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.storing import RequestFields
-from holdfast.delivery.requests.of_others import Asked, Kept, fields_of, is_of_others, kept_in
+from holdfast.delivery.requests.stored_fields import OF_OTHERS
 from holdfast.delivery.shared_queues.work import make_work
 from holdfast.store.format import records
 from holdfast.store.format.keys import FIRST_GENERATION, RedisKeys
@@ -285,10 +285,18 @@ def known(
     address: str, may_answer: Sequence[str], said: Mapping[str, bytes] | None = None
 ) -> RequestFields:
     """The fields of a request in a shard whose sessions may answer it."""
-    record = orjson.loads(request("", may_answer))
-    asked = Asked(address, record["mode"], record["timeout_ms"], record["deadline_ms"])
-    more = record["channel"], record["id"], [*may_answer], {**(said or {})}, record["is_work"]
-    return fields_of(Kept(asked, *more))
+    name = OF_OTHERS + address
+    fields = {f"{name} {key}": what for key, what in (said or {}).items()}
+    return {name: request("", may_answer), **fields}
+
+
+def without_requester(fields: RequestFields) -> dict[str, Any]:
+    """The fields without who asked, which only the shard of that session needs to know."""
+    found = {name: orjson.loads(value) for name, value in fields.items()}
+    return {
+        name: value | {"requester": ""} if isinstance(value, dict) else value
+        for name, value in found.items()
+    }
 
 
 def _fill_messages(valkey: ValkeyServer, made: MadeUp, now: Division, at: Keys) -> None:
@@ -339,7 +347,7 @@ def check(valkey: ValkeyServer, made: MadeUp) -> None:
         known: dict[str, bytes] = {}
         for name, value in _hash(valkey, keys.requests):
             session = name.partition("|")[0]
-            if is_of_others(name):
+            if name.startswith(OF_OTHERS):
                 known[name] = value
                 continue
             assert now.of(session, made.clients) in (shard, None)
@@ -348,7 +356,7 @@ def check(valkey: ValkeyServer, made: MadeUp) -> None:
                 assert {*found["responders"]} >= {*may_answer_at(made, now, session, shard)}
                 value = request(session, whole["responders"])
             fields[name] = value
-        assert kept_in(known) == kept_in(known_in(made, now, shard))
+        assert without_requester(known) == without_requester(known_in(made, now, shard))
         for channel, value in _hash(valkey, keys.topics):
             assert now.of_channel(channel) == shard
             topics[channel] = value

@@ -8,11 +8,11 @@ from weakref import WeakKeyDictionary
 
 from holdfast.bayeux.far_work import borrowing
 from holdfast.bayeux.far_work.everywhere import WorkEverywhere
-from holdfast.bayeux.publish.answering_others import AnsweringOthers
 from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
 from holdfast.bayeux.publish.topic_effects import TopicPublishing
 from holdfast.bayeux.services.far_presence import FarPresence
 from holdfast.bayeux.services.far_topics import FarTopics
+from holdfast.bayeux.state import kept_requests
 from holdfast.bayeux.state.shared import Shared
 from holdfast.bayeux.subscribe.far_histories import FarReading
 from holdfast.cluster import agreement, reading
@@ -20,6 +20,7 @@ from holdfast.cluster.places import Opening, Place
 from holdfast.cluster.trimming import Trimming
 from holdfast.delivery.messages.outcomes import Lending
 from holdfast.delivery.requests.outstanding import Requests
+from holdfast.delivery.requests.stored_fields import OF_OTHERS
 from holdfast.delivery.shared_queues.lent_work import LentWork
 from holdfast.delivery.shared_queues.work import borrowed_of
 from holdfast.sharding import arrivals
@@ -223,7 +224,13 @@ def each_reply_counts(stack: ExitStack) -> None:
 
 
 def who_was_asked_is_forgotten_at_a_restart(stack: ExitStack) -> None:
-    replace(stack, AnsweringOthers, "_reopen", nothing)
+    reopened = kept_requests._reopened
+
+    def of_this_shard(state: Any, sessions: Any, name: str, *rest: Any, **now: Any) -> Any:
+        is_of_others = name.startswith(OF_OTHERS)
+        return None if is_of_others else reopened(state, sessions, name, *rest, **now)
+
+    replace(stack, kept_requests, "_reopened", of_this_shard)
 
 
 def lost_work_does_not_return(stack: ExitStack) -> None:

@@ -1,7 +1,7 @@
 """Yields everything in memory that the store lacks, for the next server."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Final
 
 from holdfast.bayeux.leaving.session_state import is_unstored, state_of
@@ -9,6 +9,7 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.state.changed_session import stored_form
+from holdfast.bayeux.state.kept_requests import passing_fields
 from holdfast.bayeux.state.phase import Phase
 from holdfast.delivery.codec.attributes import rows_of_refusals
 from holdfast.delivery.messages.entries import Entry
@@ -52,11 +53,9 @@ def given(bayeux: Bayeux, now: float, shown: Mapping[int, str]) -> Iterator[Give
     for shard, rows in state.presence_events.others.parts(_MOST_NAMES):
         said = {"shard": shard, "rows": rows}
         yield Given(GivenKind.FAR_MEMBERS, f"{shard} {rows[0][1]} {rows[0][0]}", said)
-    elsewhere = state.requests.elsewhere
-    of_others = () if elsewhere is None else elsewhere.passing_fields()
-    for address, fields in chain(state.requests.passing_fields(), of_others):
+    for fields in passing_fields(state.requests):
         said = {name: value.decode() for name, value in fields.items()}
-        yield Given(GivenKind.REQUESTS, address, said)
+        yield Given(GivenKind.REQUESTS, next(iter(said)), said)
 
 
 def _server(bayeux: Bayeux, now: float, shown: Mapping[int, str]) -> Given:

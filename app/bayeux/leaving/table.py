@@ -269,6 +269,7 @@ TABLE: Final = (
         "from deadlines, messages and requesters, once all of them are there",
         (
             *_of("Request", "_place arriving end ends_at is_kept is_leaving requests unheard"),
+            *_of("Request", "counted is_lasting is_told shard"),
             *_of("record", "OfTopic RequestOf AskedElsewhere _Recorded"),
         ),
     ),

@@ -10,38 +10,34 @@ from holdfast.bayeux.publish.request_calls import (
     ASKED,
     ASKED_ONE,
     NOBODY_ANSWERS,
-    REPLIED,
     SAID,
     Responders,
-    Verdict,
 )
-from holdfast.bayeux.publish.requests import RequestHandler
 from holdfast.bayeux.publish.shards_of import shard_of_session
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.calls import Answer, Asker, Asking, said_by
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
 from holdfast.delivery.ports.homes import HomesPort
-from holdfast.delivery.requests.request import ReplyFault, Request
+from holdfast.delivery.requests.request import Request
 from holdfast.delivery.shared_queues.work_queues import key_of_queue
-
-# What a reply says.
-_REPLY = ("address", "key", "sender", "event")
 
 
 class AskingOthers:
-    """Hears who may answer such a request and what they say, and lets one reply count."""
+    """Hears who may answer such a request."""
 
-    def __init__(self, state: ServerState, homes: HomesPort, handler: RequestHandler) -> None:
+    def __init__(
+        self,
+        state: ServerState,
+        homes: HomesPort,
+        calls: RepeatedCalls,
+    ) -> None:
         self._state = state
         self._requests = state.requests
         self._homes = homes
-        self._handler = handler
-        self._calls = RepeatedCalls(state.calls)
+        self._calls = calls
         self._turns = count()
         state.calls.handle(SAID, self._say)
-        state.calls.handle(REPLIED, self._reply)
 
     # Asking
 
@@ -105,17 +101,15 @@ class AskingOthers:
 
     def ask_again(self, shard: int) -> None:
         """Ask a shard about all requests: another process serves it now."""
-        for request in self._requests.by_message().values():
-            self._ask(request, shard)
+        for request in self._requests.all():
+            if request.shard is None:
+                self._ask(request, shard)
 
     def go_on(self) -> None:
         """Ask about the requests of an earlier process."""
-        for request in self._requests.by_message().values():
-            self.ask(request)
-
-    def tick(self) -> None:
-        """Repeat what had no answer."""
-        self._calls.tick()
+        for request in self._requests.all():
+            if request.shard is None:
+                self.ask(request)
 
     # What other shards say
 
@@ -162,52 +156,6 @@ class AskingOthers:
             self._requests.grant(request, [*said["keys"], *said["lost"]])
             self._lose(request, said["lost"])
         asker.answer({})
-
-    # Replies
-
-    def _reply(self, reply: Asking, asker: Asker, _: float) -> None:
-        """Deliver a reply, if it counts."""
-        address, key, sender, event = (reply[each] for each in _REPLY)
-        request, fault = self._requests.accept_from(address, key)
-        if request is not None and fault is ReplyFault.LATE:
-            self._handler.bury(request, event, None, sender)
-        if fault is not None or request is None:
-            asker.answer(Verdict((fault or ReplyFault.DENIED).value)._asdict())
-            return
-        wire = self._handler.wire(request, event, None)
-        message = self._state.request_events.message(request, wire, sender)
-        asker.answer_with(message, Verdict()._asdict())
-        fields = self._requests.fields_of_reply(request, key)
-        known = partial(self._known, _Coming(asker, request, key, message))
-        step = RequestStep(fields, known)
-        channel = self._state.channels.named(address)
-        try:
-            outcome = self._state.request_events.deliver(
-                request, channel, message=message, step=step
-            )
-        except BaseException:
-            self._requests.unanswered(request, key)
-            raise
-        if outcome is not None:
-            known(outcome)
-
-    def _known(self, coming: "_Coming", outcome: PersistOutcome) -> None:
-        asker, request, key, message = coming
-        if outcome is PersistOutcome.REFUSED:
-            self._requests.unanswered(request, key)
-            asker.answer(Verdict(is_refused=True)._asdict())
-            return
-        self._requests.answered(request, key)
-        asker.answer_kept(message, Verdict()._asdict())
-
-
-class _Coming(NamedTuple):
-    """A reply that is being delivered: who brings it, whose it is, and its message."""
-
-    asker: Asker
-    request: Request[Session]
-    key: str
-    message: Message
 
 
 class _ForOne(NamedTuple):

@@ -262,15 +262,10 @@ class _ClientPublish:
         if status is not None and status != END:
             # A responder may mark its reply as an error, but may not declare that no others follow.
             event["ext"] = {**event.get("ext", {}), STATUS: status}
-        now, everywhere = self._exchange.now, handler.everywhere
-        if everywhere is not None and everywhere.knows(channel.name):
-            publish = self._event = EventPublish(channel, event, now, sender=self._session)
-            publish.done = self._answered
-            wire = handler.publishing.encoded(event, self._session)
-            return self._is_complete(everywhere.answer(publish, self._session, wire))
-        outcome = handler.requests.answer(
-            self._session, channel, event, now=now, done=self._answered
-        )
+        publish = EventPublish(channel, event, self._exchange.now, sender=self._session)
+        publish.done = self._answered
+        outcome = handler.requests.answer(publish, self._session)
+        self._event = publish
         return self._is_complete(outcome)
 
     def serve(self) -> bool:

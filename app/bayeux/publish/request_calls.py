@@ -23,12 +23,3 @@ class Responders(NamedTuple):
 
 
 NOBODY_ANSWERS: Final = Responders((), {})
-
-
-class Verdict(NamedTuple):
-    """What became of a reply: a fault, or none."""
-
-    # A `ReplyFault`.
-    fault: str = ""
-    # Whether the store of the requester's shard does not take it.
-    is_refused: bool = False

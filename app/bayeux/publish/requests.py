@@ -2,18 +2,25 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from orjson import loads
 
 from holdfast.bayeux.publish.event import EventPublish
+from holdfast.bayeux.publish.request_calls import REPLIED
+from holdfast.bayeux.publish.results import Result, State, refusal
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.calls import Answer, Asker, Asking, said_by
 from holdfast.bayeux.state.request_events import ERROR, STATUS, call_fields
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.channels import REPLIES, Channel
 from holdfast.delivery.basics.error_codes import LATE_REPLY
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.basics.json_text import whole
 from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
 from holdfast.delivery.requests.outstanding import Requests
 from holdfast.delivery.requests.reply_channels import (
@@ -29,11 +36,14 @@ REPLY_TO: Final = "replyTo"
 TIMEOUT: Final = "timeout"
 MODE: Final = "request"
 _MODES: Final = {mode.value: mode for mode in ReplyMode}
-FAULTS: Final = {
+_FAULTS: Final = {
     ReplyFault.DENIED: ErrorReply.REPLY_DENIED,
     ReplyFault.DUPLICATE: ErrorReply.DUPLICATE_REPLY,
     ReplyFault.LATE: ErrorReply.LATE_REPLY,
 }
+# What is answered to a reply that counts, and who answers within this shard.
+_KEPT: Final = Result(State.KEPT).to_answer()
+_HERE: Final = Asker(ignore)
 
 
 class RequestHandler:
@@ -52,6 +62,7 @@ class RequestHandler:
         self._timeout_ms = min(state.options.reply_timeout, state.options.max_reply_timeout)
         self._requests = state.requests
         self._events = state.request_events
+        state.calls.handle(REPLIED, self._hear)
 
     # Requests
 
@@ -187,41 +198,19 @@ class RequestHandler:
 
     # Replies
 
-    def answer(
-        self,
-        session: Session,
-        channel: Channel,
-        event: Json,
-        *,
-        now: float,
-        done: Callable[[PersistOutcome], None],
-    ) -> PersistOutcome | None:
-        """Deliver a reply to its requester. Raises `Refused`.
+    def answer(self, publish: EventPublish, session: Session) -> PersistOutcome | None:
+        """Deliver a reply of the session to its requester, wherever that is. Raises `Refused`.
 
-        Returns None if `done` is called with the outcome later.
+        Returns None if the publish is told later.
         """
-        request, fault = self._requests.accept(channel.name, session)
-        if request is not None and fault is ReplyFault.LATE:
-            self.bury(request, event, session, session.name)
+        address = publish.channel.name
+        request, fault = self._requests.accept(address, session)
         if request is None:
-            self._check_id(channel.name, session, now)
-        if fault is not None or request is None:
-            raise Refused(FAULTS[fault or ReplyFault.DENIED], channel.name)
-        step = RequestStep(
-            self._requests.fields_of_reply(request, session.key),
-            partial(self._answered, request, session),
-        )
-        try:
-            wire = self.wire(request, event, session)
-            message = self._events.message(request, wire, session.name)
-            outcome = self._events.deliver(request, channel, message=message, step=step, done=done)
-        except BaseException:
-            # For example, the reply may be too large.
-            self._requests.unanswered(request, session.key)
-            raise
-        if outcome is not None:
-            step.known(outcome)
-        return outcome
+            self._check_id(address, session, publish.now)
+        if request is not None and fault is None and request.shard is not None:
+            return self._send(publish, session, request, request.shard)
+        reply = _Reply(address, session.key, session.name, publish.event, session)
+        return self._take(reply, (request, fault), _HERE, publish.done)
 
     def _check_id(self, address: str, session: Session, now: float) -> None:
         """Charge an address that this deployment never gave. Raises `Refused` if too many."""
@@ -229,35 +218,124 @@ class RequestHandler:
         if not self._state.client_ids.fits(id):
             self._state.budgets.spend_invented(session.caller, now)
 
-    def _answered(
-        self, request: Request[Session], session: Session, outcome: PersistOutcome
-    ) -> None:
+    def _hear(self, asked: Asking, asker: Asker, _: float) -> None:
+        """Deliver a reply that a session of another shard has sent."""
+        reply = _Reply(**asked)
+        accepted = self._requests.accept_from(reply.address, reply.key)
+        try:
+            self._take(reply, accepted, asker)
+        except Refused as refused:
+            asker.answer(refusal(refused).to_answer())
+
+    def _take(
+        self,
+        reply: "_Reply",
+        accepted: tuple[Request[Session] | None, ReplyFault | None],
+        asker: Asker,
+        done: Callable[[PersistOutcome], None] | None = None,
+    ) -> PersistOutcome | None:
+        """Deliver a reply, if it counts. Raises `Refused`."""
+        request, fault = accepted
+        if request is not None and fault is ReplyFault.LATE:
+            self._bury(request, reply)
+        if request is None or fault is not None:
+            raise Refused(_FAULTS[fault or ReplyFault.DENIED], reply.address)
+        try:
+            message = self._message(request, reply)
+            asker.answer_with(message, _KEPT)
+            known = partial(self._known, _Coming(request, reply.key, asker, message))
+            step = RequestStep(self._requests.fields_of_reply(request, reply.key), known)
+            channel = self._state.channels.named(reply.address)
+            outcome = self._events.deliver(request, channel, message=message, step=step, done=done)
+        except BaseException:
+            # For example, the reply may be too large.
+            self._requests.unanswered(request, reply.key)
+            raise
+        if outcome is not None:
+            known(outcome)
+        return outcome
+
+    def _known(self, coming: "_Coming", outcome: PersistOutcome) -> None:
+        request, key, asker, message = coming
         if outcome is PersistOutcome.REFUSED:
-            self._requests.unanswered(request, session.key)
+            self._requests.unanswered(request, key)
+            asker.answer(Result(State.NOT_STORED).to_answer())
         else:
-            self._requests.answered(request, session.key)
+            self._requests.answered(request, key)
+            asker.answer_kept(message, _KEPT)
 
-    def wire(self, request: Request[Session], event: Json, sender: Session | None) -> bytes:
-        """Return the event of a reply as its requester receives it.
-
-        The sender is None if it is a session of another shard.
-        """
+    def _message(self, request: Request[Session], reply: "_Reply") -> Message:
+        """Return the reply as its requester receives it."""
+        event = reply.event
         if request.call is None:
             event["channel"] = request.reply_to
         else:
             is_error = (event.get("ext") or {}).get(STATUS) == ERROR
             event |= call_fields(request.call, successful=not is_error)
-        return self._encoded(event, sender)
+        return self._events.message(request, self._encoded(event, reply.session), reply.name)
 
-    def bury(
-        self, request: Request[Session], event: Json, sender: Session | None, name: str
-    ) -> None:
+    def _bury(self, request: Request[Session], reply: "_Reply") -> None:
         """Create a dead letter for a reply that came too late."""
-        wire = self.wire(request, event, sender)
-        message = self._events.message(request, wire, name)
+        message = self._message(request, reply)
         self._state.counters.accepted += 1
         self._state.ledger.published(message, 1)
         self._undelivered.dead_letter(request.requester, (Entry(message),), LATE_REPLY, "")
+
+    def _send(
+        self, publish: EventPublish, session: Session, request: Request[Session], shard: int
+    ) -> PersistOutcome | None:
+        """Let the shard of the requester decide whether a reply counts."""
+        calls, key = self._state.calls, session.key
+        try:
+            event = loads(self._encoded(publish.event, session))
+        except BaseException:
+            self._requests.unanswered(request, key)
+            raise
+        if not calls.may_ask(shard):
+            self._requests.unanswered(request, key)
+            return PersistOutcome.REFUSED
+        reply = {"address": request.address, "key": key, "name": session.name, "event": event}
+        calls.send(shard, REPLIED, reply, partial(self._heard, publish, request, key))
+        return None
+
+    def _heard(
+        self, publish: EventPublish, request: Request[Session], key: str, answer: Answer | None
+    ) -> None:
+        outcome = PersistOutcome.UNKNOWN
+        if answer is not None:
+            found = said_by(Result, answer) or refusal(Refused(ErrorReply.SERVER_FAULT))
+            outcome = PersistOutcome.REFUSED
+            if found.state == State.KEPT:
+                outcome = PersistOutcome.KEPT
+            elif found.state == State.REFUSED:
+                publish.refused = found.refused
+        is_fault = publish.refused is not None and publish.refused.error in _FAULTS.values()
+        if outcome is PersistOutcome.KEPT or is_fault:
+            self._requests.answered(request, key)
+        else:
+            # It may reply again: the requester's shard knows whether this one counted.
+            self._requests.unanswered(request, key)
+        if publish.done is not None:
+            publish.done(outcome)
+
+
+class _Reply(NamedTuple):
+    """A reply, and who sends it; the session is None if another shard has it."""
+
+    address: str
+    key: str
+    name: str
+    event: Json
+    session: Session | None = None
+
+
+class _Coming(NamedTuple):
+    """A reply that is being delivered: to which request, of which session, and its message."""
+
+    request: Request[Session]
+    key: str
+    asker: Asker
+    message: Message
 
 
 def asked_elsewhere(

@@ -6,14 +6,11 @@ from holdfast.bayeux.publish.answering_others import AnsweringOthers
 from holdfast.bayeux.publish.asked_for_one import AskedForOne
 from holdfast.bayeux.publish.asking_others import AskingOthers
 from holdfast.bayeux.publish.request_calls import ASKED, CALLED
-from holdfast.bayeux.publish.requests import RequestHandler
 from holdfast.bayeux.publish.shards_of import shard_of_session
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.calls import Answer, Asker, Asking
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.ports.homes import HomesPort
-from holdfast.delivery.requests.of_others import is_of_others
 from holdfast.delivery.requests.request import Request
 
 if TYPE_CHECKING:
@@ -23,9 +20,9 @@ if TYPE_CHECKING:
 class RequestsEverywhere(AnsweringOthers):
     """Connects the requests of this shard with other shards, and their requests with this one."""
 
-    def __init__(self, state: ServerState, homes: HomesPort, handler: RequestHandler) -> None:
+    def __init__(self, state: ServerState, homes: HomesPort) -> None:
         super().__init__(state, homes)
-        self.asking = AskingOthers(state, homes, handler)
+        self.asking = AskingOthers(state, homes, self._calls)
         AskedForOne(state, self)
         state.calls.handle(CALLED, self._look)
         state.calls.handle(ASKED, self._tell)
@@ -63,18 +60,9 @@ class RequestsEverywhere(AnsweringOthers):
         """Return whether another shard has the session."""
         return shard_of_session(key, self._homes) is not None
 
-    def tick(self, now: float) -> None:
-        """Forget old requests of others, and repeat calls that had no answer."""
-        super().tick(now)
-        self.asking.tick()
-
-    # Other processes
-
-    def reopen(self, fields: RequestFields, now: float, *, are_kept: bool) -> RequestFields:
-        """Continue the requests of others. Returns the other fields, which are of own requests."""
-        of_others = {name: value for name, value in fields.items() if is_of_others(name)}
-        self._reopen(of_others, now, are_kept=are_kept)
-        return {name: value for name, value in fields.items() if name not in of_others}
+    def tick(self) -> None:
+        """Repeat calls that had no answer."""
+        self._calls.tick()
 
 
 class _Search:

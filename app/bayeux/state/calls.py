@@ -160,9 +160,13 @@ class Calls:
         else:
             self.ask(owner, operation, asked, heard)
 
+    def may_ask(self, shard: int) -> bool:
+        """Return whether another shard can be asked now."""
+        return self._homes is not None and self._homes.may_send(shard)
+
     def ask(self, shard: int, operation: str, asked: Asking, heard: Heard) -> None:
         """Let another shard carry the operation out, if it can be asked now."""
-        if self._homes is not None and self._homes.may_send(shard):
+        if self.may_ask(shard):
             self.send(shard, operation, asked, heard)
         else:
             heard(None)

@@ -1,6 +1,6 @@
 """Outstanding requests, which continue after a restart."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import orjson
 
@@ -13,7 +13,14 @@ from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.requests.outstanding import Requests
 from holdfast.delivery.requests.request import ReplyMode, Request
 from holdfast.delivery.requests.responders import may_answer
-from holdfast.delivery.requests.stored_fields import REPLIED, SILENT, refusal_of, responder_of
+from holdfast.delivery.requests.stored_fields import (
+    OF_OTHERS,
+    REPLIED,
+    SILENT,
+    refusal_of,
+    responder_of,
+    whole,
+)
 
 # What an unreadable record raises.
 _UNREADABLE = (LookupError, TypeError, ValueError)
@@ -27,50 +34,47 @@ def reopen_all(
     Args:
         are_kept: Whether the store has them.
     """
-    if state.requests.elsewhere is not None:
-        fields = state.requests.elsewhere.reopen(fields, now, are_kept=are_kept)
+    state.requests.now = now
     said: dict[str, dict[str, bytes]] = {}
     for field, value in fields.items():
-        address, responder = responder_of(field)
-        said.setdefault(address, {})[responder] = value
+        name, responder = responder_of(field)
+        said.setdefault(name, {})[responder] = value
     requesters = {each.key: each for each in state.sessions if each.is_durable is are_kept}
     left: dict[str, bytes] = {}
-    for address, spoken in said.items():
+    for name, spoken in said.items():
         kept = spoken.pop("", None)
         try:
-            requester = None if kept is None else requesters.get(orjson.loads(kept)["requester"])
-            if kept is not None and requester is not None:
-                _reopen(
-                    state,
-                    requester,
-                    kept={**orjson.loads(kept), "address": address},
-                    spoken=spoken,
-                    now=now,
-                    is_kept=are_kept,
-                )
+            record: Json = {} if kept is None else orjson.loads(kept)
+            request = _reopened(state, requesters, name, record, now=now) if record else None
+            if request is not None:
+                request.is_kept = request.is_lasting = are_kept
+                for key, what in spoken.items():
+                    _hear(request, key, what)
+                state.requests.reopen(request, record["responders"])
                 continue
         except _UNREADABLE as error:
-            state.log.error("request %s is unreadable and ends: %r", address, error)
+            state.log.error("request %s is unreadable and ends: %r", name, error)
         # The requester has ended, or the process was killed before it could remove all fields.
-        left |= dict.fromkeys((address, *(f"{address} {key}" for key in spoken)), b"")
+        left |= dict.fromkeys((name, *(f"{name} {key}" for key in spoken)), b"")
     if left and are_kept:
         state.store.save_requests(left)
 
 
-def _reopen(
-    state: ServerState,
-    session: Session,
-    *,
-    kept: Json,
-    spoken: Mapping[str, bytes],
-    now: float,
-    is_kept: bool,
-) -> None:
-    """Continue a request of the session. `spoken` is what responders said, by name."""
-    deadline_ms, now_ms = kept["deadline_ms"], state.node.now_ms()
+def _reopened(
+    state: ServerState, requesters: Mapping[str, Session], name: str, kept: Json, *, now: float
+) -> Request[Session] | None:
+    """Return a request that goes on; None if its requester has ended."""
+    address, far, shard = name.removeprefix(OF_OTHERS), state.requests.elsewhere, None
+    requester = requesters.get(kept["requester"])
+    if name != address:
+        shard = None if far is None else far.shard_of(address)
+        requester = None if far is None or shard is None else far.stand_in
+    if requester is None:
+        return None
+    now_ms = state.node.now_ms()
     request = Request(
         state.requests,
-        session,
+        requester,
         channel=kept["channel"],
         reply_to=kept["reply_to"],
         mode=ReplyMode(kept["mode"]),
@@ -78,16 +82,15 @@ def _reopen(
         now=now,
         now_ms=now_ms,
     )
-    request.address, request.id = kept["address"], kept["id"]
-    request.ends_at = now + max(deadline_ms - now_ms, 0) / 1000
-    request.deadline_ms = deadline_ms
-    request.is_work, request.is_kept = kept["is_work"], is_kept
+    if shard is not None:
+        request.belong_to(shard)
+    request.go_on(kept["deadline_ms"], now, now_ms)
+    request.address, request.id = address, kept["id"]
+    request.is_work = kept["is_work"]
     if kept["call"] is not None:
         channel, id = kept["call"]
         request.call = channel, id
-    for key, said in spoken.items():
-        _hear(request, key, said)
-    state.requests.reopen(request, kept["responders"])
+    return request
 
 
 def _hear(request: Request[Session], key: str, said: bytes) -> None:
@@ -100,6 +103,21 @@ def _hear(request: Request[Session], key: str, said: bytes) -> None:
         if said != SILENT:
             code, text = orjson.loads(said)
             request.refusal = code, text
+
+
+def fields_of_all(requests: Requests[Session]) -> RequestFields:
+    """Return all fields that the store is to have, to store them again."""
+    found: dict[str, bytes] = {}
+    for each in requests.all():
+        if each.is_durable:
+            each.is_kept = True
+            found.update(whole(each))
+    return found
+
+
+def passing_fields(requests: Requests[Session]) -> Iterator[RequestFields]:
+    """Yield the fields of each request that the store does not have."""
+    return (whole(each) for each in requests.all() if not each.is_durable)
 
 
 def fields_of(record: SessionRecord) -> RequestFields:
@@ -116,14 +134,14 @@ def fields_of(record: SessionRecord) -> RequestFields:
 
 def rejoin(requests: Requests[Session], receivers: Collection[Session]) -> None:
     """Attach restored messages to their requests again, which wait for these receivers only."""
-    if requests.elsewhere is not None:
-        requests.elsewhere.rejoin(receivers)
-    asked = requests.by_message()
-    if not asked:
+    asked, far = requests.by_message(), requests.elsewhere
+    if not asked and far is None:
         return
     for receiver in receivers:
         for message in receiver.queue.messages():
             request = asked.get(message.id)
+            if request is None and far is not None:
+                request = far.unsaved(message)
             if request is not None:
                 request.enter_again(message)
                 if may_answer(receiver, message):

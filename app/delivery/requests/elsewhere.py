@@ -3,15 +3,20 @@
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Mapping
 
-    from holdfast.delivery.messages.storing import RequestFields
-    from holdfast.delivery.queues.receivers import Receiver
+    from holdfast.delivery.messages.message import Message
     from holdfast.delivery.requests.request import Request
+
+    # By the key of a session, why it refused: a code and a text. None if it will not answer.
+    Lost = Mapping[str, tuple[str, str] | None]
 
 
 class ElsewherePort(Protocol):
     """What a shard has to do with the requests of others, and others with its own."""
+
+    # Stands for requesters of other shards.
+    stand_in: Any
 
     def expect(self, request: "Request[Any]", /) -> None:
         """Let the request wait until all other shards have said who may answer it."""
@@ -25,26 +30,18 @@ class ElsewherePort(Protocol):
         """Return whether another shard has the session."""
         ...
 
-    def session_ended(self, key: str, /) -> None:
-        """Tell other shards that this session answers no request."""
+    def shard_of(self, address: str, /) -> int | None:
+        """Return the shard of the session that gets replies there; None if it is this one."""
         ...
 
-    def tick(self, now: float, /) -> None:
-        """Forget old requests of others, and repeat letters that had no answer."""
+    def unsaved(self, message: "Message", /) -> "Request[Any] | None":
+        """Return the request of others that a restored message is, although none was restored."""
         ...
 
-    def fields(self) -> "RequestFields":
-        """Return the stored fields of requests of others."""
+    def changed(self, request: "Request[Any]", keys: "Collection[str]", lost: "Lost", /) -> None:
+        """Tell the shard of a request which sessions here may answer it now, or will not."""
         ...
 
-    def passing_fields(self) -> "Iterator[tuple[str, RequestFields]]":
-        """Yield the names and fields of those that the store does not have."""
-        ...
-
-    def reopen(self, fields: "RequestFields", now: float, /, *, are_kept: bool) -> "RequestFields":
-        """Continue the requests of others. Returns the other fields, which are of own requests."""
-        ...
-
-    def rejoin(self, receivers: "Collection[Receiver]", /) -> None:
-        """Attach restored messages to the requests of others."""
+    def tick(self) -> None:
+        """Repeat calls that had no answer."""
         ...

@@ -2,10 +2,13 @@
 
 A request is *outstanding* until it ends. Each session that was handed the request may answer it
 once. Ended requests are remembered for some minutes, to explain why a late reply is refused.
+
+The requester's shard owns a request: it decides which replies count. Other shards know it if their
+sessions may answer it; they tell the owner what changes.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -23,10 +26,10 @@ from holdfast.delivery.requests.request import (
     fault_of_reply,
     remove_from,
 )
-from holdfast.delivery.requests.stored_fields import REPLIED, SILENT
+from holdfast.delivery.requests.stored_fields import REPLIED, SILENT, responders_of
 
 if TYPE_CHECKING:
-    from holdfast.delivery.requests.elsewhere import ElsewherePort
+    from holdfast.delivery.requests.elsewhere import ElsewherePort, Lost
 
 R = TypeVar("R", bound=Receiver)
 
@@ -34,7 +37,7 @@ R = TypeVar("R", bound=Receiver)
 _MOST_REMEMBERED: Final = 100_000
 # How long they are remembered. A responder that takes longer has been forgotten by its requester
 # too.
-REMEMBERED_S: Final = 300.0
+_REMEMBERED_S: Final = 300.0
 # How many requests one tick ends at their deadline, about 3 us each.
 _MOST_DUE: Final = 2000
 # How long a request at its deadline waits for the store to keep a reply.
@@ -44,7 +47,7 @@ _UNTOLD_S: Final = 1.0
 
 
 class Requests(Generic[R]):
-    """All requests of this server, by the channels that their responders publish to.
+    """All requests of this shard, and requests of others that its sessions may answer.
 
     Args:
         begin: Runs a work function from the end of this turn on, until it returns False.
@@ -72,20 +75,20 @@ class Requests(Generic[R]):
         self.is_offered = False
         # What connects them with other shards, if there are any.
         self.elsewhere: ElsewherePort | None = None
+        # By the channels that responders publish to.
         self._by_address: dict[str, Request[R]] = {}
         # Dicts in place of sets, which would have the order of addresses in memory.
         self._of_requester: dict[R, dict[Request[R], None]] = {}
         self._of_responder: dict[str, dict[Request[R], None]] = {}
         self._timers: Timers[Request[R]] = Timers()
-        # Ended requests whose requesters must be informed, and requests that a responder has left.
-        self._to_notify: deque[Request[R]] = deque()
-        self._left: deque[tuple[Request[R], str]] = deque()
+        # What is due when responders have ended, and requesters must be informed.
+        self._later: deque[Callable[[], None]] = deque()
         self.remembered: Remembered[R] = Remembered(_MOST_REMEMBERED)
         # The time of the last tick.
-        self._now = 0.0
-        # Requests of this process, and requests of an earlier process that continue.
+        self.now = 0.0
+        # Requests of sessions here: sent in this process, and going on from an earlier one.
         self.outstanding = self.asked = self.restored = 0
-        # The number of session names in outstanding requests.
+        # The number of session names in outstanding ones.
         self.grants = 0
         self.ended: Counter[RequestEnd] = Counter()
         self.replies = 0
@@ -95,9 +98,15 @@ class Requests(Generic[R]):
         """Return the outstanding requests of the session."""
         return self._of_requester.get(requester, ())
 
-    def _note_change(self, request: Request[R]) -> None:
-        if self.changed is not None:
-            self.changed(request.requester)
+    def _note_change(
+        self, request: Request[R], keys: "Collection[str]" = (), lost: "Lost | None" = None
+    ) -> None:
+        """Tell who depends on it that a request has changed: who may or will not answer it now."""
+        if request.shard is None:
+            if self.changed is not None:
+                self.changed(request.requester)
+        elif self.elsewhere is not None and (keys or lost):
+            self.elsewhere.changed(request, keys, lost or {})
 
     # Asking
 
@@ -105,16 +114,17 @@ class Requests(Generic[R]):
         """Register a request that is being sent; `grant` follows."""
         if self.elsewhere is not None:
             self.elsewhere.expect(request)
-        self._enter(request)
+        self.enter(request)
         self.asked += 1
         self._journal.asked(request.requester, request.channel, request.timeout_ms)
 
     def reopen(self, request: Request[R], keys: Iterable[str]) -> None:
         """Continue a request of an earlier process, which these sessions may answer."""
-        self._enter(request)
-        self.restored += 1
-        if self.elsewhere is not None:
-            self.elsewhere.expect(request)
+        self.enter(request)
+        if request.shard is None:
+            self.restored += 1
+            if self.elsewhere is not None:
+                self.elsewhere.expect(request)
         self.grant(request, keys)
 
     def at(self, address: str) -> Request[R] | None:
@@ -123,17 +133,20 @@ class Requests(Generic[R]):
 
     def by_message(self) -> dict[int, Request[R]]:
         """Return the outstanding requests by message id."""
-        return {each.id: each for each in self._asked() if each.end is None}
+        return {each.id: each for each in self.all()}
 
-    def _asked(self) -> list[Request[R]]:
-        return [each for asked in self._of_requester.values() for each in asked]
+    def all(self) -> list[Request[R]]:
+        """Return the outstanding requests, of others, too."""
+        sent = self._of_requester.values()
+        return [request for its in sent for request in its if request.end is None]
 
-    def _enter(self, request: Request[R]) -> None:
+    def enter(self, request: Request[R]) -> None:
+        """Know a request from now on."""
         assert request.address not in self._by_address
         self._by_address[request.address] = request
         self._of_requester.setdefault(request.requester, {})[request] = None
         self._timers.ring_by(request, request.ends_at)
-        self.outstanding += 1
+        self.outstanding += request.counted
 
     def grant(self, request: Request[R], keys: Iterable[str]) -> None:
         """Allow the sessions with these names to answer, if the request is outstanding."""
@@ -141,57 +154,41 @@ class Requests(Generic[R]):
             return
         # The store knows the first responders if it has the message.
         is_known = request.is_kept and not (request.responders or request.spoken)
-        is_new = False
+        new: list[str] = []
         for key in keys:
             if key not in request.responders and key not in request.spoken:
                 request.responders.add(key)
-                self.grants += 1
+                self.grants += request.counted
                 self._of_responder.setdefault(key, {})[request] = None
-                is_new = True
-        if not self._ends_if_spent(request) and is_new:
+                new.append(key)
+        if not self._ends_if_spent(request) and new:
             if not is_known:
                 self.save_asked(request)
-            self._note_change(request)
+            self._note_change(request, new)
 
     def keep(self, request: Request[R], keys: Iterable[str]) -> RequestFields:
         """Return the fields to store together with the request's message for these sessions."""
-        if not request.requester.is_durable:
+        if not request.is_durable:
             return NO_FIELDS
         request.is_kept = True
-        return stored_fields.asked(request, sorted(keys))
+        return stored_fields.asked(request, keys)
 
     def keep_by_itself(self, request: Request[R]) -> None:
         """Store a request, even an ended one, whose message is not stored."""
         if not request.is_kept:
-            request.is_kept = True
-            self._save_fields(stored_fields.asked(request, sorted(request.responders)))
+            self.save_asked(request)
 
     def save_asked(self, request: Request[R]) -> None:
         """Store which sessions may answer."""
-        self._save(request, stored_fields.asked(request, sorted(request.responders)))
+        self._save(request, stored_fields.asked(request, responders_of(request)))
 
     def _save(self, request: Request[R], fields: RequestFields) -> None:
-        """Store changed fields of an outstanding request of a durable session."""
+        """Store changed fields, if the store is to have the request."""
         # The reply that is about to be stored removes all fields.
         is_ending = request.arriving and request.mode is not ReplyMode.ALL
-        if request.requester.is_durable and not is_ending:
+        if request.is_durable and not (is_ending and request.shard is None):
             request.is_kept = True
             self._save_fields(fields)
-
-    def fields(self) -> RequestFields:
-        """Return the fields of all requests of durable sessions, to store them again."""
-        found: dict[str, bytes] = {}
-        for each in self._asked():
-            if each.end is None and each.requester.is_durable:
-                each.is_kept = True
-                found.update(stored_fields.whole(each))
-        return found if self.elsewhere is None else {**found, **self.elsewhere.fields()}
-
-    def passing_fields(self) -> Iterator[tuple[str, RequestFields]]:
-        """Yield the addresses and fields of all requests that the store does not have."""
-        for each in self._asked():
-            if each.end is None and not each.requester.is_durable:
-                yield each.address, stored_fields.whole(each)
 
     def drop(self, request: Request[R]) -> None:
         """End a request that was not published. Its requester is informed in another way."""
@@ -264,8 +261,10 @@ class Requests(Generic[R]):
         self._note_change(request)
 
     def answered(self, request: Request[R], key: str) -> None:
-        """Record that the requester gets this reply."""
+        """Record that the requester gets this reply, or that its shard has decided about it."""
         request.arriving -= 1
+        if request.shard is not None:
+            return
         request.replies += 1
         self.replies += 1
         self._report_reply("accepted", request, key)
@@ -290,8 +289,7 @@ class Requests(Generic[R]):
             self._set_leaving(request, is_leaving=False)
         if request not in self._of_responder.get(key, ()):
             # The session ended in the meantime.
-            self._left.append((request, key))
-            self._wake()
+            self._do_later((partial(self._leave, request, key),))
 
     def _report_reply(self, what: str, request: Request[R] | None, key: str) -> None:
         channel, id = ("", 0) if request is None else (request.channel, request.id)
@@ -312,7 +310,7 @@ class Requests(Generic[R]):
         request.spoken.update(dict.fromkeys(lost, said))
         if request.end is None and not self._ends_if_spent(request):
             self._save(request, stored_fields.spoken(request, dict.fromkeys(lost, said)))
-            self._note_change(request)
+            self._note_change(request, lost={key: refusal})
 
     def session_ended(self, session: R) -> None:
         """End the session's requests, and stop waiting for its replies."""
@@ -323,8 +321,6 @@ class Requests(Generic[R]):
                 # The requester is gone, so it cannot be informed.
                 self._give_up(request)
         self._responder_ended(session.key)
-        if self.elsewhere is not None:
-            self.elsewhere.session_ended(session.key)
 
     def end_all_but(self, keys: Container[str]) -> None:
         """Stop waiting for replies of all sessions of this shard except these."""
@@ -336,11 +332,11 @@ class Requests(Generic[R]):
     def _responder_ended(self, key: str) -> None:
         left = self._of_responder.pop(key, None)
         if left:
-            self.grants -= len(left)
-            self._left.extend([(request, key) for request in left])
-            self._wake()
+            self.grants -= sum([each.counted for each in left])
+            self._do_later([partial(self._leave, request, key) for request in left])
 
-    def _wake(self) -> None:
+    def _do_later(self, steps: Iterable[Callable[[], None]]) -> None:
+        self._later.extend(steps)
         if not self._is_awake:
             self._is_awake = True
             self._begin(self.go_on)
@@ -348,12 +344,10 @@ class Requests(Generic[R]):
     def go_on(self, _: float) -> bool:
         """Do one piece of work. Returns whether any is left."""
         try:
-            if self._left:
-                self._leave(*self._left.popleft())
-            elif self._to_notify:
-                self._notify(self._to_notify.popleft())
+            if self._later:
+                self._later.popleft()()
         finally:
-            self._is_awake = bool(self._left or self._to_notify)
+            self._is_awake = bool(self._later)
         return self._is_awake
 
     def _leave(self, request: Request[R], key: str) -> None:
@@ -361,9 +355,14 @@ class Requests(Generic[R]):
         # Ended requests keep their names, because `Remembered` has counted them.
         if request.end is not None:
             return
+        if request.shard is not None and not request.is_work:
+            self.lose(request, key)
+            return
         request.responders.discard(key)
-        is_over = self._ends_if_spent(request)
-        if not is_over and request.is_kept and key not in request.spoken:
+        if self._ends_if_spent(request) or request.is_work:
+            # Work goes to another session, or to the next one of this name.
+            return
+        if request.is_kept and key not in request.spoken:
             # After a restart, a later session with this name must not appear to have the request.
             request.spoken[key] = SILENT
             self._save(request, stored_fields.spoken(request, {key: SILENT}))
@@ -384,15 +383,14 @@ class Requests(Generic[R]):
 
     def tick(self, now: float) -> None:
         """End requests whose deadline has passed, and forget requests that ended long before."""
-        self._now = now
-        for each in self.remembered.before(now - REMEMBERED_S, _MOST_DUE):
+        self.now = now
+        for each in self.remembered.before(now - _REMEMBERED_S, _MOST_DUE):
             del self._by_address[each.address]
         if self.elsewhere is not None:
-            self.elsewhere.tick(now)
+            self.elsewhere.tick()
         for request in self._timers.ring(now, _MOST_DUE):
             if request.end is not None:
-                self._to_notify.append(request)
-                self._wake()
+                self._do_later((partial(self._notify, request),))
             elif request.arriving:
                 # The reply came in time, but the store may still refuse it.
                 self._timers.ring_by(request, now + _REPLY_GRACE_S)
@@ -411,8 +409,11 @@ class Requests(Generic[R]):
         self._timers.drop(request)
         for key in (*request.responders, *request.spoken):
             if remove_from(self._of_responder, key, request):
-                self.grants -= 1
+                self.grants -= request.counted
         request.end = end
+        if request.shard is not None:
+            self._give_up(request)
+            return
         self.ended[end] += 1
         self._journal.request_ended(end.value, request.requester, request.channel, request.id)
         if end in (RequestEnd.ABANDONED, RequestEnd.UNSENT):
@@ -421,14 +422,13 @@ class Requests(Generic[R]):
             # The reply was stored together with the end, and tells the requester.
             self._told(request)
         else:
-            self._to_notify.append(request)
-            self._wake()
+            self._do_later((partial(self._notify, request),))
 
     def _announced(self, request: Request[R], outcome: PersistOutcome) -> None:
         if outcome is PersistOutcome.REFUSED:
             # The store does not take the event now.
             self._set_leaving(request, is_leaving=False)
-            self._timers.ring_by(request, self._now + _UNTOLD_S)
+            self._timers.ring_by(request, self.now + _UNTOLD_S)
         else:
             self._told(request)
 
@@ -436,9 +436,9 @@ class Requests(Generic[R]):
         """Record that the requester will be informed. The request is no longer outstanding."""
         if remove_from(self._of_requester, request.requester, request):
             self._timers.drop(request)
-            self.outstanding -= 1
+            self.outstanding -= request.counted
             # There may not have been a tick yet.
-            now = max(self._now, request.ends_at - request.timeout_ms / 1000)
+            now = max(self.now, request.ends_at - request.timeout_ms / 1000)
             for each in self.remembered.add(request, now):
                 del self._by_address[each.address]
             self._note_change(request)

@@ -78,7 +78,10 @@ class RequestBook(Protocol):
 
 
 class Request(Timed, Generic[R]):
-    """One request, outstanding or ended."""
+    """One request, outstanding or ended, of a session here or in another shard.
+
+    If it is of another shard, `requester` only stands for its session.
+    """
 
     __slots__ = (
         "_place",
@@ -86,12 +89,15 @@ class Request(Timed, Generic[R]):
         "arriving",
         "call",
         "channel",
+        "counted",
         "deadline_ms",
         "end",
         "ends_at",
         "id",
         "is_kept",
+        "is_lasting",
         "is_leaving",
+        "is_told",
         "is_work",
         "mode",
         "refusal",
@@ -100,6 +106,7 @@ class Request(Timed, Generic[R]):
         "requester",
         "requests",
         "responders",
+        "shard",
         "spoken",
         "timeout_ms",
         "unheard",
@@ -140,6 +147,12 @@ class Request(Timed, Generic[R]):
         self.spoken: dict[str, bytes] = {}
         # Shards that have not said which of their sessions may reply.
         self.unheard: Collection[int] = ()
+        # The shard of the requester, or None if it is this one; how often this shard counts it.
+        self.shard: int | None = None
+        self.counted = 1
+        # If it is another one: whether that knows who may answer, and whether the message is stored
+        # here.
+        self.is_told = self.is_lasting = False
         # Whether the store has it.
         self.is_kept = False
         # Whether a message that removes it there is being stored.
@@ -152,6 +165,20 @@ class Request(Timed, Generic[R]):
         self.end: RequestEnd | None = None
         # The offset of the remaining time in the event; negative if there is none.
         self._place = -1
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether the store is to have it."""
+        return self.is_lasting if self.shard is not None else self.requester.is_durable
+
+    def go_on(self, deadline_ms: int, now: float, now_ms: int) -> None:
+        """Let it have the deadline that it was sent with."""
+        self.deadline_ms = deadline_ms
+        self.ends_at = now + max(deadline_ms - now_ms, 0) / 1000
+
+    def belong_to(self, shard: int) -> None:
+        """Let another shard decide which replies count, and when it is over."""
+        self.shard, self.unheard, self.counted = shard, (shard,), 0
 
     # Its message
 
@@ -222,6 +249,9 @@ class RequestOf(MessageRecord):
 
 def fault_of_reply(request: Request[Any]) -> ReplyFault | None:
     """Return the fault of a first reply from a session that may answer, if any."""
+    if request.shard is not None:
+        # That one knows.
+        return None
     if request.end is None:
         # Another session may have been first even though the store does not have its reply yet.
         is_taken = request.arriving and request.mode is not ReplyMode.ALL

@@ -2,10 +2,10 @@
 
 The field of a request is named by its address. Each responder that has spoken has a field as well,
 named by the address and the responder. So an answer costs the same however many responders there
-are.
+are. Fields of a request of another shard, which sessions of this one may answer, have a prefix.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from holdfast.delivery.basics.json_text import to_json
@@ -15,6 +15,8 @@ from holdfast.delivery.requests.request import ReplyMode, Request
 # What a responder may have said, other than a refusal: it replied, or it will not answer.
 REPLIED: Final = b"true"
 SILENT: Final = b"null"
+# What the fields of requests of other shards begin with.
+OF_OTHERS: Final = "~"
 
 
 def refusal_of(code: str, text: str) -> bytes:
@@ -22,7 +24,11 @@ def refusal_of(code: str, text: str) -> bytes:
     return to_json([code, text])
 
 
-def asked(request: Request[Any], responders: list[str]) -> RequestFields:
+def _name_of(request: Request[Any]) -> str:
+    return request.address if request.shard is None else OF_OTHERS + request.address
+
+
+def asked(request: Request[Any], responders: Iterable[str]) -> RequestFields:
     """Return the field of a request that these sessions may answer."""
     record = {
         "call": request.call,
@@ -33,21 +39,35 @@ def asked(request: Request[Any], responders: list[str]) -> RequestFields:
         "mode": request.mode.value,
         "reply_to": request.reply_to,
         "requester": request.requester.key,
-        "responders": responders,
+        "responders": sorted(responders),
         "timeout_ms": request.timeout_ms,
     }
-    return {request.address: to_json(record)}
+    return {_name_of(request): to_json(record)}
 
 
 def spoken(request: Request[Any], said: Mapping[str, bytes]) -> RequestFields:
     """Return the fields of responders, with what each said."""
-    return {f"{request.address} {key}": what for key, what in said.items()}
+    if request.shard is not None:
+        # That one knows whether a reply counts.
+        said = {key: what for key, what in said.items() if what != REPLIED}
+    name = _name_of(request)
+    return {f"{name} {key}": what for key, what in said.items()}
+
+
+def responders_of(request: Request[Any]) -> set[str]:
+    """Return the responders as they are stored.
+
+    In another shard than the requester's, they are those that have replied, too.
+    """
+    if request.shard is None:
+        return request.responders
+    return {*request.responders, *[key for key, said in request.spoken.items() if said == REPLIED]}
 
 
 def whole(request: Request[Any]) -> RequestFields:
     """Return all fields of a request."""
     return {
-        **asked(request, sorted(request.responders)),
+        **asked(request, responders_of(request)),
         **spoken(request, request.spoken),
     }
 
@@ -57,10 +77,10 @@ def removed(request: Request[Any]) -> RequestFields:
     is_for_all = request.mode is ReplyMode.ALL
     # The only reply to a request ends it, so it never has a field.
     named = [key for key, said in request.spoken.items() if is_for_all or said is not REPLIED]
-    return {request.address: b"", **spoken(request, dict.fromkeys(named, b""))}
+    return {_name_of(request): b"", **spoken(request, dict.fromkeys(named, b""))}
 
 
 def responder_of(field: str) -> tuple[str, str]:
-    """Return the address and the responder, which is empty if this is the field of the request."""
-    address, _, key = field.partition(" ")
-    return address, key
+    """Return the name of the request and the responder, which is empty if the field is its own."""
+    name, _, key = field.partition(" ")
+    return name, key

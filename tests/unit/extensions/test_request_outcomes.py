@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.bayeux.extending.base import ServerExtension
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
-from holdfast.bayeux.state.kept_requests import fields_of, rejoin, reopen_all
+from holdfast.bayeux.state.kept_requests import fields_of, fields_of_all, rejoin, reopen_all
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.requests.request import ReplyMode
 from tests.unit.bayeux.harness import Json, Server, Socket
@@ -396,7 +396,7 @@ def test_a_store_that_lost_everything_gets_the_requests_again() -> None:
     judge_named(bob)
     cleo.last()
     server.keeper.requests.clear()
-    server.keeper.save_requests(server.bayeux.state.requests.fields())
+    server.keeper.save_requests(fields_of_all(server.bayeux.state.requests))
     (request,) = killed(server).bayeux.state.requests.by_message().values()
     assert request.responders == {"cleo/1"}
     assert request.spoken.keys() == {"bob/1"}

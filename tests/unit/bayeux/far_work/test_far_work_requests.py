@@ -133,6 +133,22 @@ def test_work_of_a_session_that_ends_goes_to_another(world: World, shard: int) -
     assert heard(world, requester) == ["!"]
 
 
+@pytest.mark.parametrize("requester", PEOPLE)
+@pytest.mark.parametrize("subject", ["ann", "bob", "carl"])
+def test_work_that_a_session_has_left_is_answered_by_the_next_one_of_its_name(
+    world: World, requester: str, subject: str
+) -> None:
+    person, worker = comes(world, requester), taker(world, f"{subject}/2")
+    asked(world, person)
+    worker.last()
+    worker.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    worker.server.turn()
+    settled(world)
+    worker = taker(world, f"{subject}/2")
+    assert answered(world, worker, worker.last())["successful"]
+    assert heard(world, person) == ["!"]
+
+
 @pytest.mark.parametrize("shard", [0, 2])
 def test_a_listener_that_never_answers_gets_no_request(world: World, shard: int) -> None:
     requester, watcher = guest(world, shard), comes(world, "bob/1")

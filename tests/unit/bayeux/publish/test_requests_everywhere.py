@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.state.kept_requests import reopen_all
+from holdfast.bayeux.state.kept_requests import fields_of_all, passing_fields, reopen_all
 from holdfast.delivery.messages.storing import PersistOutcome
 from tests.unit.bayeux.harness import Json
 from tests.unit.bayeux.publish.asking import (
@@ -475,6 +475,21 @@ def test_a_remote_call_that_is_refused_later_says_why() -> None:
     assert called(world, caller, "8")["error"] == "503:1:requests_exceeded"
 
 
+@pytest.mark.parametrize("name", ["ann/1", "bob/1"])
+def test_a_reply_that_is_too_large_for_its_caller_ends_no_call(name: str) -> None:
+    world = asking(2, max_message_size=300)
+    caller, responder = guest(world, 0), listening(world, name)
+    assert called(world, caller, "7" * 40)["successful"]
+    event = responder.last()
+    # With the channel and the id of the call, it has more than 300 bytes.
+    refused = answered(world, responder, event, "." * 200)
+    assert refused["error"] == "413:300:message_too_large"
+    assert answered(world, responder, event)["successful"]
+    world.read_all()
+    assert [each["data"] for each in caller.heard() if each["channel"] == SERVICE] == ["!"]
+    assert outstanding(world) == 0
+
+
 def test_a_caller_that_has_ended_calls_no_one(world: World) -> None:
     caller, responder = guest(world, 0), listening(world, "ann/1")
     caller.publish(SERVICE, 1)
@@ -493,18 +508,15 @@ def test_the_next_process_knows_who_may_answer_though_the_store_does_not(world: 
     responder.hear()
     asked(world, requester)
     address = responder.last()["ext"]["replyTo"]
-    elsewhere = world.shards[1].server.bayeux.state.requests.elsewhere
-    assert elsewhere is not None
-    [(name, fields)] = elsewhere.passing_fields()
-    assert elsewhere.fields() == {}
-    assert name in fields
-    after = asking(2).shards[1].server.bayeux
-    reopen_all(after.state, fields, 1000.0, are_kept=False)
-    assert after.publish_handler.everywhere is not None
-    assert after.publish_handler.everywhere.knows(address)
-    known = after.state.requests.elsewhere
+    before = world.shards[1].server.bayeux.state.requests
+    [fields] = passing_fields(before)
+    assert fields_of_all(before) == {}
+    after = asking(2).shards[1].server.bayeux.state
+    reopen_all(after, fields, 1000.0, are_kept=False)
+    known = after.requests.at(address)
     assert known is not None
-    assert dict(known.passing_fields()) == {name: fields}
+    assert known.responders == {responder.session.key}
+    assert [*passing_fields(after.requests)] == [fields]
 
 
 def test_what_is_stored_of_old_or_unreadable_requests_of_others_is_removed(world: World) -> None:
@@ -514,13 +526,10 @@ def test_what_is_stored_of_old_or_unreadable_requests_of_others_is_removed(world
     ann.last()
     fields = dict(shard.keeper.requests)
     assert fields
-    state = shard.server.bayeux.state
     shard.keeper.save_requests({"~/ret/x/4000001": b"{", "~/ret/y/4000001 ann/1": b"null"})
-    reopen_all(state, dict(shard.keeper.requests), shard.server.now)
+    shard.kill()
     assert shard.keeper.requests == fields
-    elsewhere = state.requests.elsewhere
-    assert elsewhere is not None
-    assert elsewhere.fields() == fields
+    assert fields_of_all(shard.server.bayeux.state.requests) == fields
+    shard.kill()
     shard.server.advance(6)
-    reopen_all(state, fields, shard.server.now)
     assert shard.keeper.requests == {}
