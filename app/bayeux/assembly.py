@@ -21,8 +21,8 @@ from holdfast.bayeux.publish.requests import RequestHandler
 from holdfast.bayeux.replies.answers import Answers
 from holdfast.bayeux.replies.arrivals import Arrivals
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.services.presence_calls import PRESENCE_SERVICE, PresenceService
-from holdfast.bayeux.services.topic_calls import TOPICS, TopicService
+from holdfast.bayeux.services.presence_answers import PRESENCE_SERVICE, PresenceService
+from holdfast.bayeux.services.topic_answers import TOPICS, TopicService
 from holdfast.bayeux.services.topic_status import TopicStatuses
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.channel_holds import ChannelHolds

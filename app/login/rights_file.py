@@ -12,8 +12,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from holdfast.bayeux.publish.point_to_point import PTP
-from holdfast.bayeux.services.presence_calls import PRESENCE_SERVICE
-from holdfast.bayeux.services.topic_calls import TOPICS
+from holdfast.bayeux.services.presence_answers import PRESENCE_SERVICE
+from holdfast.bayeux.services.topic_answers import TOPICS
 from holdfast.bayeux.wire.identity import OPERATOR, READER
 from holdfast.bayeux.wire.login import Login, Right
 from holdfast.bayeux.wire.operation import Operation

@@ -63,7 +63,7 @@ LIMITS: dict[tuple[str, str], Sequence[float]] = {
     ("bayeux.far_work.borrowing", "MOST_AT_ONCE"): (1, 3),
     ("bayeux.state.shared", "_MOST"): (1, 3),
     ("bayeux.services.far_topics", "_MOST"): (1, 3),
-    ("bayeux.services.topic_calls", "_MOST_OF_HOME"): (200, 1_000),
+    ("bayeux.services.topic_answers", "_MOST_OF_HOME"): (200, 1_000),
     ("bayeux.subscribe.catching_up", "_STEP"): (1, 5),
     ("bayeux.subscribe.history_calls", "_MOST_BYTES"): (300, 2_000),
     ("web.giving.under_way", "MOST_UNDER_WAY"): (1, 3),

@@ -7,7 +7,7 @@ import pytest
 
 from bench.stalls.volleys import SMALL
 from holdfast.bayeux.publish.point_to_point import PTP
-from holdfast.bayeux.services.topic_calls import ACTIONS, TOPICS
+from holdfast.bayeux.services.topic_answers import ACTIONS, TOPICS
 from holdfast.bayeux.state.service_channels import Services
 from holdfast.compose import serving
 from tests.unit.login.signing import SECRET

@@ -14,7 +14,7 @@ from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.joined_results import JoinedResults
 from holdfast.bayeux.publish.point_to_point import Addressing
 from holdfast.bayeux.publish.qos import Qos
-from holdfast.bayeux.publish.requests import asked_elsewhere
+from holdfast.bayeux.publish.requests import take_outcome
 from holdfast.bayeux.publish.results import State
 from holdfast.bayeux.publish.shards_of import shard_of
 from holdfast.bayeux.state.calls import Answer, Asker
@@ -126,7 +126,7 @@ class _Sending:
                 record.published(self._publish.message)
         request = self._qos.request
         if request is not None:
-            asked_elsewhere(self._state.requests, request, self._joined.receivers, outcome)
+            take_outcome(self._state.requests, request, self._joined.receivers, outcome)
         self._publish.over(outcome)
 
     def _addressed(self, destinations: Sequence[Destination]) -> Addressed:

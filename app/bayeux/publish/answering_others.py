@@ -17,7 +17,7 @@ from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.queues.queue import CallbackQueue
-from holdfast.delivery.requests.of_others import Asked, asked_elsewhere
+from holdfast.delivery.requests.of_others import Asked, far_request_in
 from holdfast.delivery.requests.request import ReplyMode, Request
 from holdfast.delivery.requests.stored_fields import REPLIED, SILENT, responders_of
 from holdfast.delivery.shared_queues.work import is_work
@@ -46,7 +46,7 @@ class AnsweringOthers:
 
     def arrived(self, message: Message, *, is_kept: bool) -> None:
         """Attach the request to a message of another shard that asks, and has receivers here."""
-        asked = asked_elsewhere(message)
+        asked = far_request_in(message)
         request = None if asked is None else self._known(asked, message.channel)
         if request is None:
             return
@@ -131,7 +131,7 @@ class AnsweringOthers:
 
     def has_told(self, message: Message) -> None:
         """Take note that the answer to a call says who may answer the request in it."""
-        asked = asked_elsewhere(message)
+        asked = far_request_in(message)
         request = None if asked is None else self._requests.at(asked.address)
         if request is not None:
             request.is_told = True

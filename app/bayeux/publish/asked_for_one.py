@@ -11,7 +11,7 @@ from holdfast.bayeux.state.calls import Answer, Asker, Asking
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestStep
-from holdfast.delivery.requests.of_others import asked_elsewhere
+from holdfast.delivery.requests.of_others import far_request_in
 from holdfast.delivery.routing.selections import Candidate
 
 
@@ -26,7 +26,7 @@ class AskedForOne:
     def _carry_out(self, asking: Asking, asker: Asker, now: float) -> None:
         """Give the message to one receiver, if there is any."""
         [message] = asking["enclosed"]
-        persistent, asked = asking["persistent"], asked_elsewhere(message)
+        persistent, asked = asking["persistent"], far_request_in(message)
         chosen = () if asked is None or self._is_over(message) else self._choose(message)
         if asked is None or not chosen:
             asker.answer(NOBODY_ANSWERS._asdict())

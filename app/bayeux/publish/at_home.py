@@ -7,7 +7,7 @@ from holdfast.bayeux.publish.answering_others import AnsweringOthers
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.home_call import PUBLISHED, asked_of_home, publish_in
 from holdfast.bayeux.publish.qos import Qos
-from holdfast.bayeux.publish.requests import asked_elsewhere
+from holdfast.bayeux.publish.requests import take_outcome
 from holdfast.bayeux.publish.results import Result, State, refusal
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.calls import Answer, Asker, Asking, said_by
@@ -108,7 +108,7 @@ class AtHome:
             # The queue of the channel stands for all that may answer, as long as it has the work:
             # which sessions have it, only their shards know.
             queue = key_of_queue(draft.channel)
-            asked_elsewhere(self._state.requests, request, (queue,), outcome)
+            take_outcome(self._state.requests, request, (queue,), outcome)
             if outcome is PersistOutcome.KEPT and request.requester.is_durable:
                 # It must be stored, too, before it is accepted.
                 self._state.store.after(partial(publish.over, outcome))

@@ -11,7 +11,7 @@ from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.crossing import spared_by
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.requests.of_others import asked_elsewhere
+from holdfast.delivery.requests.of_others import far_request_in
 from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.topics.counting import count_for
 
@@ -99,7 +99,7 @@ class FromOthers:
     def _count(self, message: Message) -> None:
         """Count the queues that get the message, for the home of its topic."""
         topic = self._state.topics.far(message.channel)
-        if topic is not None and asked_elsewhere(message) is None:
+        if topic is not None and far_request_in(message) is None:
             count_for(topic, message)
 
     def hand_overs(self, coming: "Sequence[Arrived]") -> "Mapping[str, BatchMark]":

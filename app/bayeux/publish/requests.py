@@ -338,7 +338,7 @@ class _Coming(NamedTuple):
     message: Message
 
 
-def asked_elsewhere(
+def take_outcome(
     requests: Requests[Session],
     request: Request[Session],
     keys: Iterable[str],

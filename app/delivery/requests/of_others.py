@@ -30,7 +30,7 @@ class AskedElsewhere(MessageRecord):
         message.records = with_record(message.records, self)
 
 
-def asked_elsewhere(message: Message) -> Asked | None:
+def far_request_in(message: Message) -> Asked | None:
     """Return the request of another shard that the message is, if it is one."""
     record = record_of(message.records, AskedElsewhere)
     return None if record is None else record.asked

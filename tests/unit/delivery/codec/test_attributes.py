@@ -34,7 +34,7 @@ from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Event, Message, MessageRecord
 from holdfast.delivery.messages.publish_key import PublishKey
 from holdfast.delivery.messages.trails import Attempt
-from holdfast.delivery.requests.of_others import asked_elsewhere
+from holdfast.delivery.requests.of_others import far_request_in
 from holdfast.delivery.requests.request import ReplyMode, Request, RequestOf
 from holdfast.delivery.shared_queues.work import WorkRefusal, make_work
 from holdfast.store.format.given_records import Unpacking, slices
@@ -151,7 +151,7 @@ def made(*keys: str) -> Message:
 
 def value_after(attribute: Attribute, message: Message) -> object:
     if attribute.key == "asked":
-        asked = asked_elsewhere(message)
+        asked = far_request_in(message)
         return None if asked is None else [*asked]
     return plain(attribute.value(message))
 
