@@ -120,7 +120,7 @@ class Agreements:
 
     def _tell(self, waiting: _Waiting) -> None:
         def stated(place: Place | None) -> None:
-            # A later opening has told them again if a reply to an earlier one comes now.
+            # A later incarnation has told them again if a reply to an earlier one comes now.
             if place is not None and waiting.place is None:
                 waiting.place, waiting.stated_at = place, self._now
                 waiting.missing = {each for each in self._others if not self._knows(each, place)}

@@ -304,7 +304,7 @@ class Log:
         self._port.append_facts(facts, {_FOR_ALL: write((), told, seen, behind)}, done)
 
     def begin_again(self) -> None:
-        """Tell all places again: this opening's log has none of them yet."""
+        """Tell all places again: this incarnation's log has none of them yet."""
         self._untold = self._told | self._untold
         self._told = {}
         self._is_awaited = True

@@ -1,8 +1,10 @@
 """Places in the log of a shard.
 
-The log is a stream of numbered frames. A place is right behind a frame: it says which opening of
-the shard wrote the frame, under which number, and how many entries the log has had by then. The
-store writes the same words into each frame, for the places before and behind it (`lua/log.lua`).
+The log is a stream of numbered frames. A place is right behind a frame: it says which incarnation
+of the shard wrote the frame, under which number, and how many entries the log has had by then. An
+incarnation begins when a process opens the store of the shard, or finds that it has lost changes.
+Its store writes the same words into each frame, for the places before and behind it: see
+`lua/log.lua`.
 """
 
 import re
@@ -12,7 +14,7 @@ from typing import Final, NamedTuple
 _NUMBER: Final = "(0|[1-9][0-9]{0,17})"
 _OPENING: Final = re.compile(f"([0-9A-Za-z]{{8}}) {_NUMBER}-{_NUMBER}")
 _PLACE: Final = re.compile(f"{_OPENING.pattern} {_NUMBER}")
-# How many openings a reader remembers. Frames of older ones have been trimmed by then.
+# How many incarnations a reader remembers. Frames of older ones have been trimmed by then.
 _MOST_PASSED: Final = 16
 
 
@@ -23,12 +25,12 @@ class PlaceUnreadable(ValueError):
 class Place(NamedTuple):
     """A place in a log, right behind a frame."""
 
-    # Names the opening: no two have the same, even if the store forgot one.
+    # Names the incarnation: no two have the same, even if the store forgot one.
     nonce: str
-    # The frame's id in the stream: the number of the opening, and of the call that wrote it.
+    # The frame's id in the stream: the number of the incarnation, and of the call that wrote it.
     fence: int
     n: int
-    # How many entries the log has had, over all openings.
+    # How many entries the log has had, over all incarnations.
     total: int
 
     @property
@@ -58,7 +60,7 @@ def is_behind(place: Place, other: Place) -> bool:
     """Return whether what is before the one place may not be before the other."""
     if place.nonce == other.nonce:
         return place.n > other.n
-    # If the store went back, the opening that it lost may have the same number.
+    # If the store went back, the incarnation that it lost may have the same number.
     return place.fence >= other.fence
 
 
@@ -74,8 +76,8 @@ def is_within(place: Place, end: Place) -> bool:
     return place.n <= end.n if place.nonce == end.nonce else place.fence < end.fence
 
 
-class Opening(NamedTuple):
-    """An opening of a shard, and the id of a frame that it wrote."""
+class Incarnation(NamedTuple):
+    """An incarnation of a shard, and the id of a frame that it wrote."""
 
     nonce: str
     fence: int
@@ -90,39 +92,39 @@ class Opening(NamedTuple):
         return f"{self.nonce} {self.fence}-{self.n}"
 
 
-def openings_of(text: str) -> Sequence[Opening]:
-    """Return openings: those with frames in a log, oldest first, or those that a reader passed.
+def incarnations_of(text: str) -> Sequence[Incarnation]:
+    """Return incarnations: those with frames in a log, oldest first, or those that a reader passed.
 
     Raises `PlaceUnreadable`.
     """
     found = [_OPENING.fullmatch(each) for each in text.split(",")] if text else []
     if None in found:
         raise PlaceUnreadable(f"{text[:80]!r} is no list of openings")
-    return [Opening(each[1], int(each[2]), int(each[3])) for each in found if each is not None]
+    return [Incarnation(each[1], int(each[2]), int(each[3])) for each in found if each is not None]
 
 
-def go_on(place: Place, passed: Sequence[Opening], listed: Sequence[Opening]) -> str:
-    """Return the id behind which a reader goes on in a log that has these openings.
+def go_on(place: Place, passed: Sequence[Incarnation], listed: Sequence[Incarnation]) -> str:
+    """Return the id behind which a reader goes on in a log that has these incarnations.
 
-    `passed` are the openings that it read before, newest first, each with the last frame that it
-    took. If its opening is not listed, the store of the log went back to a time before it: then it
-    goes on in the newest opening that it knows. It took nothing of the later ones.
+    `passed` are the incarnations that it read before, newest first, each with the last frame that
+    it took. If its incarnation is not listed, the store of the log went back to a time before it:
+    then it goes on in the newest incarnation that it knows. It took nothing of the later ones.
     """
-    nonces = {opening.nonce for opening in listed}
+    nonces = {incarnation.nonce for incarnation in listed}
     if place.nonce in nonces:
         return place.id
-    known = [opening.id for opening in passed if opening.nonce in nonces]
+    known = [incarnation.id for incarnation in passed if incarnation.nonce in nonces]
     return known[0] if known else NOWHERE.id
 
 
-def passed_with(passed: Sequence[Opening], place: Place) -> Sequence[Opening]:
-    """Return the openings that a reader has passed once it leaves this place for another one."""
+def passed_with(passed: Sequence[Incarnation], place: Place) -> Sequence[Incarnation]:
+    """Return the incarnations that a reader has passed once it leaves this place for another."""
     if place.nonce == NOWHERE.nonce:
         return passed
-    others = [opening for opening in passed if opening.nonce != place.nonce]
-    return (Opening(place.nonce, place.fence, place.n), *others)[:_MOST_PASSED]
+    others = [incarnation for incarnation in passed if incarnation.nonce != place.nonce]
+    return (Incarnation(place.nonce, place.fence, place.n), *others)[:_MOST_PASSED]
 
 
-def text_of(openings: Sequence[Opening]) -> str:
-    """Return the text that `openings_of` reads."""
-    return ",".join(map(str, openings))
+def text_of(incarnations: Sequence[Incarnation]) -> str:
+    """Return the text that `incarnations_of` reads."""
+    return ",".join(map(str, incarnations))

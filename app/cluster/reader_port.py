@@ -16,7 +16,7 @@ class Move(NamedTuple):
 
     before: str
     behind: str
-    # The openings passed before, or empty if they are the same as so far.
+    # The incarnations passed before, or empty if they are the same as so far.
     passed: str
 
 

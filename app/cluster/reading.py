@@ -17,12 +17,12 @@ from typing import Final, Generic
 from holdfast.cluster.frames import Frame, FrameUnreadable, read
 from holdfast.cluster.places import (
     NOWHERE,
-    Opening,
+    Incarnation,
     Place,
     PlaceUnreadable,
     go_on,
+    incarnations_of,
     is_behind,
-    openings_of,
     passed_with,
     place_of,
     text_of,
@@ -57,7 +57,7 @@ class LogReader(Generic[A]):
     Args:
         own: The name of the parts of frames that are for this shard alone.
         place: The place in this shard's store, as text.
-        passed: The openings passed before it, as text.
+        passed: The incarnations passed before it, as text.
         since: Up to there, nothing is shown at once: the end of the log after this shard was
             opened, because no session here could have subscribed before.
     """
@@ -70,12 +70,13 @@ class LogReader(Generic[A]):
         # The place behind the last frame that was read, and where the next read begins.
         self.place = place_of(place)
         self.after = self.place.id
-        self._passed = openings_of(passed)
+        self._passed = incarnations_of(passed)
         # The place that the store has once it has answered all calls, and whether it has that
-        # reader's openings, too.
+        # reader's incarnations, too.
         self._stored = place
         self._has_passed = True
-        # What is known to be in the store: the place, also as text, and the openings passed before.
+        # What is known to be in the store: the place, also as text, and the
+        # incarnations passed before.
         self.confirmed = self.place
         self._confirmed, self._confirmed_passed = place, passed
         self.since = since
@@ -106,12 +107,12 @@ class LogReader(Generic[A]):
         # When the place in the store must follow; when to read again after a pause.
         self._follow_at = 0.0
         self._read_at = 0.0
-        # When the log last had something, or was looked at; whether to look at its openings.
+        # When the log last had something, or was looked at; whether to look at its incarnations.
         self._heard_at = 0.0
         self._is_looking = False
         self._looks_at = ""
-        # The openings that the log listed when it was asked why its frames do not follow.
-        self._listed: Sequence[Opening] | None = None
+        # The incarnations that the log listed when it was asked why its frames do not follow.
+        self._listed: Sequence[Incarnation] | None = None
         # The place from which that frame is to be read, if frames before it were removed.
         self._link: Place | None = None
         # The books: entries taken, or passed over because no receiver is here; those that were
@@ -128,7 +129,7 @@ class LogReader(Generic[A]):
 
     @property
     def taken_log(self) -> tuple[str, str]:
-        """What the store certainly has: the place, and the openings passed before it, as texts."""
+        """What the store has for certain: the place, and the incarnations before it, as texts."""
         return self._confirmed, self._confirmed_passed
 
     @property
@@ -246,14 +247,14 @@ class LogReader(Generic[A]):
         self._enter(before, behind, frames, now)
         return True
 
-    def looked(self, openings: str, now: float, link: str = "") -> None:
-        """Handle which openings the sender's meta lists.
+    def looked(self, incarnations: str, now: float, link: str = "") -> None:
+        """Handle which incarnations the sender's meta lists.
 
         `link` is the place with which the frame `looks_at` is linked, if there is one.
         """
         self._is_looking = False
         try:
-            listed = openings_of(openings)
+            listed = incarnations_of(incarnations)
             self._link = place_of(link) if link else None
         except PlaceUnreadable as error:
             self._port.complain(str(error))
@@ -264,14 +265,14 @@ class LogReader(Generic[A]):
 
     def _follows(self, before: Place, behind: Place) -> bool:
         place = self.place
-        # If its store went back, the log had lost its end when the next opening went on with it.
+        # If its store went back, the log had lost its end when the next incarnation began.
         has_lost_end = before.nonce == place.nonce != behind.nonce and before.n <= place.n
         return before == place or has_lost_end
 
     def _is_beyond_gap(self, behind: Place) -> bool:
         """Return whether what is between the place and this frame is gone.
 
-        That is known if the openings were read after the frame was found not to follow.
+        That is known if the incarnations were read after the frame was found not to follow.
         """
         is_asked = behind.id == self._looks_at and self._listed is not None
         return is_asked and any(each.nonce == behind.nonce for each in self._listed or ())
@@ -281,8 +282,8 @@ class LogReader(Generic[A]):
         link, place = self._link, self.place
         if link is None:
             return False
-        # An opening whose frames were all removed is listed no more.
-        known = [link.nonce, *[opening.nonce for opening in self._listed or ()]]
+        # An incarnation whose frames were all removed is listed no more.
+        known = [link.nonce, *[incarnation.nonce for incarnation in self._listed or ()]]
         return place.nonce in known and link.total <= place.total
 
     def _enter(self, before: Place, behind: Place, frames: Sequence[Frame], now: float) -> None:

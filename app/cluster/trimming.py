@@ -80,7 +80,7 @@ class Trimming:
         self._most_bytes, self._most_s = most_bytes, most_s
         self._frames: deque[_Kept] = deque()
         self._end = NOWHERE
-        self._opening = (NOWHERE.nonce, 0)
+        self._incarnation = (NOWHERE.nonce, 0)
         self._seen: dict[int, Place] = {}
         # By shard, when it last said where it is, and where it was at some moments, oldest first.
         self._heard_at: dict[int, float] = {}
@@ -106,7 +106,7 @@ class Trimming:
         links: Mapping[str, str],
         now: float,
     ) -> None:
-        """Start with the end, the frames and the links that the log has after an opening.
+        """Start with the end, the frames and the links that the log has after an incarnation.
 
         Of each frame, it needs the places before and behind it, and the size.
         """
@@ -114,7 +114,7 @@ class Trimming:
         for before, place, size in frames:
             self._frames.append(_Kept(place, before, now, size, None))
         self._linked, self._end = dict(links), end
-        self._opening = (nonce, fence)
+        self._incarnation = (nonce, fence)
 
     def appended(
         self, n: int, entries: int, size: int, needed_by: Iterable[int], now: float
@@ -123,7 +123,7 @@ class Trimming:
 
         `n` is the number of the call that appended it.
         """
-        place = Place(*self._opening, n, self._end.total + entries)
+        place = Place(*self._incarnation, n, self._end.total + entries)
         self._frames.append(_Kept(place, self._end, now, size, frozenset(needed_by)))
         self._end = place
 
@@ -176,7 +176,7 @@ class Trimming:
         found = numbers.get(place)
         if found is not None:
             return found
-        # The frame was removed, or the log has lost it; then the next opening follows.
+        # The frame was removed, or the log has lost it; then the next incarnation follows.
         nonces = [kept.place.nonce for kept in self._frames]
         if place.nonce not in nonces:
             return 0

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic
 
-from holdfast.cluster.places import Opening, Place, PlaceUnreadable, place_of
+from holdfast.cluster.places import Incarnation, Place, PlaceUnreadable, place_of
 from holdfast.cluster.reader_port import A, Gap
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Waiting(Generic[A]):
         before: Place,
         behind: Place,
         *,
-        passed: Sequence[Opening],
+        passed: Sequence[Incarnation],
         entries: int,
         gap: Gap | None,
     ) -> None:

@@ -9,14 +9,14 @@ from holdfast.bayeux.far_work.work_calls import TOLD as TOLD_OF_WORK
 from holdfast.bayeux.far_work.work_calls import is_outcome
 from holdfast.bayeux.services.far_topics import TOLD as TOLD_OF_TOPICS
 from holdfast.cluster.frames import CALL, DURABLE, MESSAGE, Entry, Frame, read
-from holdfast.cluster.places import go_on, openings_of, place_of
+from holdfast.cluster.places import go_on, incarnations_of, place_of
 from holdfast.offline.shard_side import Side
 from holdfast.store.format.log_scripts import FOR_ALL
 from holdfast.units import counted
 
 _FRAMES: Final = 16
 
-# An id in a stream: the numbers of an opening and of a call.
+# An id in a stream: the numbers of an incarnation and of a call.
 _Id = tuple[int, int]
 
 
@@ -63,8 +63,8 @@ async def _place(reader: Side, sender: Side) -> _Id:
     listed = await sender.store.ask("HGET", sender.keys.meta, "openings")
     behind = go_on(
         place_of((place or b"").decode()),
-        openings_of((passed or b"").decode()),
-        openings_of((listed or b"").decode()),
+        incarnations_of((passed or b"").decode()),
+        incarnations_of((listed or b"").decode()),
     )
     return _id_of(behind)
 

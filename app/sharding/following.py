@@ -211,8 +211,8 @@ class Following:
             await self._learn_all(shard)
         reader = member.readers[shard]
         if reader.is_looking:
-            openings, link = await store.openings(reader.looks_at)
-            reader.looked(openings, self._clock(), link)
+            incarnations, link = await store.incarnations(reader.looks_at)
+            reader.looked(incarnations, self._clock(), link)
         if reader.next_read(self._clock()) is None:
             await asyncio.sleep(_BUSY_S)
         else:

@@ -10,7 +10,7 @@ from holdfast.cluster.rows import OthersRows
 class KnownFacts:
     """The facts of other shards: read as a whole, then kept by the frames of their logs.
 
-    They are read again at each new opening of a shard, because its store may have gone back.
+    They are read again at each new incarnation of a shard, because its store may have gone back.
 
     Args:
         others: The numbers of the other shards. Nothing is known about them at first.
@@ -21,21 +21,21 @@ class KnownFacts:
         self.rows = OthersRows(others)
         # The shards whose facts are to be read.
         self.wanted = {*others}
-        # By shard, the opening at the time of reading, and the last frame that had changed a fact.
-        self._opening: dict[int, str] = {}
+        # By shard, its incarnation at the time of reading, and the last frame with a changed fact.
+        self._incarnation: dict[int, str] = {}
         self._as_of: dict[int, Place] = {}
-        # By shard, the opening whose frames are read.
+        # By shard, the incarnation whose frames are read.
         self._reading: dict[int, str] = {}
 
-    def begin(self, shard: int, opening: str, names: Iterable[str], as_of: Place) -> None:
+    def begin(self, shard: int, incarnation: str, names: Iterable[str], as_of: Place) -> None:
         """Take over all facts of a shard.
 
         Args:
-            opening: The opening that the shard had before they were read.
+            incarnation: The incarnation that the shard had before they were read.
             as_of: The place of the last frame that had changed one of them.
         """
         self.rows.begin(shard, names)
-        self._opening[shard], self._as_of[shard] = opening, as_of
+        self._incarnation[shard], self._as_of[shard] = incarnation, as_of
         self.wanted.discard(shard)
 
     def lose(self, shard: int) -> None:
@@ -47,8 +47,8 @@ class KnownFacts:
         """Read the facts of all shards again: they may have gone on without this one."""
         self.wanted |= self._as_of.keys()
 
-    def saw_opening(self, shard: int, nonce: str) -> bool:
-        """Take note of the opening whose frames are read now.
+    def saw_incarnation(self, shard: int, nonce: str) -> bool:
+        """Take note of the incarnation whose frames are read now.
 
         Returns whether it follows on another one.
         """
@@ -56,7 +56,7 @@ class KnownFacts:
         if former == nonce:
             return False
         self._reading[shard] = nonce
-        if self._opening.get(shard) != nonce:
+        if self._incarnation.get(shard) != nonce:
             self.wanted.add(shard)
         return former is not None
 

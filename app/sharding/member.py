@@ -213,7 +213,7 @@ class Member:
         self.inlet.direct[shard].go_on()
         if reader.place == NOWHERE:
             return
-        if self.others.known.saw_opening(shard, reader.place.nonce):
+        if self.others.known.saw_incarnation(shard, reader.place.nonce):
             self._far.requests.asking.ask_again(shard)
 
     # What the logs of others say besides messages

@@ -219,7 +219,7 @@ class OtherShards:
         return {} if complete is None else {COMPLETE: str(complete())}
 
     def _state(self, facts: Facts, stated: Stated) -> None:
-        # A later opening must not find messages of before a subscription.
+        # A later incarnation must not find messages of before a subscription.
         self.follow()
         self.own.log.state(facts, self.clock(), stated)
 

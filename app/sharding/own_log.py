@@ -133,7 +133,7 @@ class OwnLog:
     # The life of the log
 
     def begin(self, found: LogState, now: float) -> None:
-        """Go on with the log as it is at the beginning of an opening."""
+        """Go on with the log as it is at the beginning of an incarnation."""
         self._followed.begin(place_of(found.end))
         self.trimming.begin(
             found.nonce,

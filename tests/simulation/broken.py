@@ -300,7 +300,7 @@ SHOWN_BY: dict[str, str] = {
     "lost_erasures_hide_subscriptions": "fill_store,fill_disk",
     "ids_of_killed_servers_are_given_again": "crash_server_often,set_clock",
     "frames_are_numbered_by_the_store": "cut_connection,crash_store_soon,freeze_server_in_call",
-    "readers_begin_with_the_newest_opening": "kill_server,freeze_server,part_from_store",
+    "readers_begin_with_the_newest_incarnation": "kill_server,freeze_server,part_from_store",
     "subscribers_do_not_wait_for_others": "hold_reading,kill_server,terminate_server",
     "a_shard_is_left_out_at_the_first_look": "hold_reading,kill_server,terminate_server",
     "a_frozen_shard_blocks_agreement": "freeze_server_for_long",

@@ -16,7 +16,7 @@ from holdfast.bayeux.state import kept_requests
 from holdfast.bayeux.state.shared import Shared
 from holdfast.bayeux.subscribe.far_histories import FarReading
 from holdfast.cluster import agreement, reading
-from holdfast.cluster.places import Opening, Place
+from holdfast.cluster.places import Incarnation, Place
 from holdfast.cluster.trimming import Trimming
 from holdfast.delivery.messages.outcomes import Lending
 from holdfast.delivery.requests.outstanding import Requests
@@ -104,10 +104,10 @@ def what_others_have_is_not_stored(stack: ExitStack) -> None:
     replace(stack, arrivals, "_is_kept", lambda _: False)
 
 
-def readers_begin_with_the_newest_opening(stack: ExitStack) -> None:
+def readers_begin_with_the_newest_incarnation(stack: ExitStack) -> None:
     """They skip what they had not read of the one before."""
 
-    def newest(place: Place, _: Sequence[Opening], listed: Sequence[Opening]) -> str:
+    def newest(place: Place, _: Sequence[Incarnation], listed: Sequence[Incarnation]) -> str:
         if listed and listed[-1].nonce != place.nonce:
             return f"{listed[-1].fence}-{listed[-1].n - 1}"
         return place.id
@@ -329,7 +329,7 @@ BUILDS_OF_SHARDS = by_name(
     logs_do_not_wait_for_links,
     links_do_not_wait_for_logs,
     what_others_have_is_not_stored,
-    readers_begin_with_the_newest_opening,
+    readers_begin_with_the_newest_incarnation,
     places_are_forgotten_at_a_restart,
     what_the_store_refuses_counts_as_taken,
     logs_are_trimmed_at_once,

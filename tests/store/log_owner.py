@@ -30,10 +30,10 @@ class Owner:
         self.calls: dict[str, bytes] = {}
         self.appended: list[tuple[int, int, bool]] = []
         self.latest = LatestFrames()
-        self.opening, self.end = ("", 0), NOWHERE
+        self.incarnation, self.end = ("", 0), NOWHERE
         self.begun: list[LogState] = []
         self.events: list[str] = []
-        # Called when a new opening begins.
+        # Called when a new incarnation begins.
         self.on_begin: Callable[[], None] = lambda: None
 
     # As the port of the log
@@ -68,7 +68,7 @@ class Owner:
 
     def on_appended(self, n: int, frame: Parts, has_facts: bool) -> None:
         self.appended.append((n, frame.entries, has_facts))
-        before, self.end = self.end, Place(*self.opening, n, self.end.total + frame.entries)
+        before, self.end = self.end, Place(*self.incarnation, n, self.end.total + frame.entries)
         self.latest.add_frame(before, self.end, frame, 0.0)
 
     def latest_frames(self) -> Sequence[LoggedFrame]:
@@ -88,7 +88,7 @@ class Owner:
         return again(frame)
 
     def begin(self, begun: LogState) -> None:
-        self.opening, self.end = (begun.nonce, begun.fence), place_of(begun.end)
+        self.incarnation, self.end = (begun.nonce, begun.fence), place_of(begun.end)
 
     def places(self) -> Mapping[int, TakenLog]:
         return self.of_others

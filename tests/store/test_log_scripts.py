@@ -196,7 +196,7 @@ def test_messages_are_taken_and_places_move_in_one_step(room: Room) -> None:
 
 
 def test_a_call_that_is_made_again_in_another_opening_hands_nothing_over(room: Room) -> None:
-    def take(n: int, before: str, behind: str, opening: str) -> None:
+    def take(n: int, before: str, behind: str, incarnation: str) -> None:
         early = {"joe/1": BatchMark(n, 6 + n, [BASE + n])}
         room.call(
             log_scripts.take(
@@ -204,7 +204,7 @@ def test_a_call_that_is_made_again_in_another_opening_hands_nothing_over(room: R
                 [Step(3, before, behind)],
                 [(message(n), ["joe/1"])],
                 hand_overs=early,
-                opening=opening,
+                incarnation=incarnation,
             )
         )
 

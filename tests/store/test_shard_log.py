@@ -240,7 +240,7 @@ async def test_what_the_store_has_of_logs_can_be_read_at_an_opening(
         StoredFrame("", f"{nonce} 1-1 1", size[0]),
         StoredFrame(f"{nonce} 1-1 1", f"{nonce} 1-2 2", size[1]),
     ]
-    assert (state.end, state.openings) == (f"{nonce} 1-2 2", f"{nonce} 1-1")
+    assert (state.end, state.incarnations) == (f"{nonce} 1-2 2", f"{nonce} 1-1")
     assert (state.fence, state.nonce != nonce, len(state.nonce)) == (2, True, 8)
     assert state.facts == {"durable /a": "1"}
     assert state.taken == {3: TakenLog("a", "")}
@@ -278,8 +278,8 @@ async def test_a_store_that_went_back_gets_frames_facts_places_and_calls_again(
     shard.owner.log.pass_on(passing(3))
     await back(shard.at)
     assert shard.at.kept[2] == KEPT
-    # The lost frame is there as it was. Then the facts come first in the log of the new opening:
-    # others read them in the store then.
+    # The lost frame is there as it was. Then, in the new incarnation, the facts come first: others
+    # read them in the store then.
     assert shard.frame_ids()[:2] == before
     assert shard.facts_told()[2:] == [
         {"durable /gone": "", "durable /kept": "1", "durable /new": "1"}, {}, {},
@@ -393,7 +393,7 @@ async def test_a_store_that_went_back_twice_gets_the_frames_of_all_openings(
     assert shard.frames() == [[1], [2], [], [3], [4], [], [5]]
     state = await shard.log.read()
     assert [each.place for each in state.frames[:-1]] == [each.before for each in state.frames[1:]]
-    assert len(state.openings.split(",")) == 3
+    assert len(state.incarnations.split(",")) == 3
 
 
 async def test_an_emptied_store_gets_the_frames_of_the_last_seconds(shard: ShardProcess) -> None:

@@ -83,7 +83,7 @@ class Step(NamedTuple):
     # The place so far, empty at the beginning, and the place behind what is taken.
     before: str
     behind: str
-    # The openings that were passed before; empty if they are the same as so far.
+    # The incarnations that were passed before; empty if they are the same as so far.
     passed: str = ""
 
 
@@ -142,13 +142,13 @@ def take(
     *,
     others_calls: Mapping[str, bytes] = NO_CALLS,
     hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
-    opening: str = "",
+    incarnation: str = "",
     newest: int = 0,
 ) -> ScriptCall:
     """Store messages of other shards, each for these sessions, and move places in their logs on.
 
     Calls of others enter the inbox, by name. Hand-overs replace the last batches of sessions,
-    unless the script is called again in another opening than the one with this random text.
+    unless the script is called again in another incarnation than the one with this random text.
 
     `newest` is an id of this shard: ids of other shards say nothing about the next one here.
     """
@@ -163,7 +163,7 @@ def take(
             args += each
     args.append(2 * len(hand_overs))
     if hand_overs:
-        args += (positions.of(keys.handed), opening)
+        args += (positions.of(keys.handed), incarnation)
         for receiver, batch in hand_overs.items():
             args += (receiver, records.pack_batch(batch))
     for message, receivers in messages:

@@ -19,21 +19,21 @@ class StoredFrame(NamedTuple):
 
 
 class TakenLog(NamedTuple):
-    """How far the log of another shard is taken: the place, and the openings passed before it."""
+    """How far the log of another shard is taken: the place, and the incarnations before it."""
 
     place: str
     passed: str
 
 
 class LogState(NamedTuple):
-    """The log of a shard at the beginning of an opening, and what the shard has of others."""
+    """The log of a shard at the beginning of an incarnation, and what the shard has of others."""
 
-    # The random text of the opening, and its number.
+    # The random text of the incarnation, and its number.
     nonce: str
     fence: int
-    # The place at the end of the log, and the openings with frames in it.
+    # The place at the end of the log, and the incarnations with frames in it.
     end: str
-    openings: str
+    incarnations: str
     frames: Sequence[StoredFrame]
     # By id of a frame, the place from which readers go on with it.
     links: Mapping[str, str]
@@ -57,7 +57,7 @@ async def read_log_state(link: StoreLink, keys: RedisKeys, epoch: str) -> LogSta
         nonce=nonce,
         fence=int(number),
         end=meta.get(b"log", b"").decode(),
-        openings=meta.get(b"openings", b"").decode(),
+        incarnations=meta.get(b"openings", b"").decode(),
         frames=[frame async for frame in _frames(link, keys)],
         links=_texts(await link.ask("HGETALL", keys.links)),
         taken=dict(_taken(meta)),

@@ -13,7 +13,7 @@ from holdfast.store.links.reader import Reader
 class OtherShard(NamedTuple):
     """What a shard has told all others."""
 
-    # The random text of its newest opening.
+    # The random text of its newest incarnation.
     nonce: str
     # The place at the end of its log, and the one behind the last frame that changed a fact.
     end: str
@@ -48,7 +48,7 @@ class OtherStore:
     async def told(self) -> OtherShard:
         """Return what the shard has told all others."""
         keys = self._keys
-        # The opening first: if another one follows meanwhile, the facts are read once more.
+        # The incarnation first: if another one follows meanwhile, the facts are read once more.
         [[epoch, end], found] = await self._reader.ask_all(
             ("HMGET", keys.meta, "epoch", "log"), ("HGETALL", keys.facts)
         )
@@ -61,13 +61,13 @@ class OtherStore:
         """Read the log until `next_read` returns None, some times at once and then with pauses."""
         await self._reader.lend(FrameReads(self._keys.log, next_read, heard, self._spacing).run)
 
-    async def openings(self, id: str) -> tuple[str, str]:
-        """Return the openings with frames in the log, and the link of the frame with this id."""
+    async def incarnations(self, id: str) -> tuple[str, str]:
+        """Return the incarnations with frames in the log, and the link of the frame with the id."""
         keys = self._keys
-        openings, link = await self._reader.ask_all(
+        incarnations, link = await self._reader.ask_all(
             ("HGET", keys.meta, "openings"), ("HGET", keys.links, id)
         )
-        return (openings or b"").decode(), (link or b"").decode()
+        return (incarnations or b"").decode(), (link or b"").decode()
 
     async def holder(self) -> str:
         """Return the epoch and the lease of the process that has the shard; '' if none has had it.

@@ -88,10 +88,10 @@ class LogOwner(Protocol):
         ...
 
     def begin_again(self, begun: LogState, /) -> tuple[Facts, Mapping[str, bytes]]:
-        """Begin a new opening, because the store has lost changes.
+        """Begin a new incarnation, because the store has lost changes.
 
         Returns what corrects the facts in the store, and the parts of a frame with it, which is the
-        first one of this opening; no parts if the facts stay as they are.
+        first one of this incarnation; no parts if the facts stay as they are.
         """
         ...
 
@@ -294,7 +294,7 @@ class ShardLog:
             self._writer.send_behind(partial(self.take, step, messages, others_calls, done=done))
             return
         early = self._buffer.announce(hand_overs) if hand_overs else NO_HAND_OVERS
-        opening, number = self._right.epoch.rpartition(".")[2], 0
+        incarnation, number = self._right.epoch.rpartition(".")[2], 0
         call = log_scripts.take(
             self._keys,
             [step],
@@ -302,7 +302,7 @@ class ShardLog:
             self._right.layout.form,
             others_calls=others_calls,
             hand_overs=early,
-            opening=opening,
+            incarnation=incarnation,
         )
         if messages and (note := self._calls.journal.note_kept(messages, early)):
             call, number = self._journaling.annotate(call, note)
@@ -334,9 +334,9 @@ class ShardLog:
     async def begin_again(self) -> None:
         """Tell the frames that the log has lost, and then, before all others, the facts that hold.
 
-        Others read the facts in the store when they see this opening. The frames come back under
-        their ids, so a reader that has taken one stays behind it. If the log has gone on without
-        some of them, they follow as new frames: readers drop the messages that they have.
+        Others read the facts in the store when they see this incarnation. The frames come back
+        under their ids, so a reader that has taken one stays behind it. If the log has gone on
+        without some of them, they follow as new frames: readers drop the messages that they have.
         """
         if self.owner is None:
             return
@@ -419,7 +419,7 @@ def _passed_over(
 
 
 def _number_of(place: str) -> tuple[int, int]:
-    """Return the numbers of the opening and of the call that wrote the frame before a place."""
+    """Return the numbers of the incarnation and of the call that wrote the frame before a place."""
     _, id, _ = (place or "- 0-0 0").split(" ")
-    opening, _, call = id.partition("-")
-    return int(opening), int(call)
+    incarnation, _, call = id.partition("-")
+    return int(incarnation), int(call)

@@ -384,12 +384,12 @@ def test_a_reader_of_a_forgotten_opening_takes_all_frames_of_the_one_in_its_plac
     at = Reading(place=f"{Y} 2-7 12", passed=f"{X} 1-5")
     at.hear(now=9.0)
     assert at.reader.is_looking
-    openings = f"{X} 1-1,zzzzzzzz 2-1"
-    at.reader.looked(openings, 9.0)
+    incarnations = f"{X} 1-1,zzzzzzzz 2-1"
+    at.reader.looked(incarnations, 9.0)
     assert at.reader.next_read(9.0) == "1-5"
     first = stored("zzzzzzzz 2-1 6", f"{X} 1-5 5", entry(6))
     at.hear(first, now=9.0)
-    at.reader.looked(openings, 9.0)
+    at.reader.looked(incarnations, 9.0)
     at.hear(first, now=9.0)
     at.shard.answer()
     assert at.shard.shown == [6]

@@ -140,8 +140,8 @@ class Shard:
             member.learn_all(other, store.told())
         reader = member.readers[other]
         if reader.is_looking:
-            openings, link = store.looked_at(reader.looks_at)
-            reader.looked(openings, self.world.now, link)
+            incarnations, link = store.looked_at(reader.looks_at)
+            reader.looked(incarnations, self.world.now, link)
             return
         after = reader.next_read(self.world.now)
         if after is not None:

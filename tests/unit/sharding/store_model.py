@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from holdfast.cluster.places import NOWHERE, Opening, Place, text_of
+from holdfast.cluster.places import NOWHERE, Incarnation, Place, text_of
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
@@ -25,11 +25,11 @@ class StoreModel(FakeKeeper):
         self.owner: LogOwner | None = None
         self.number = number
         self.waits_for_replicas = False
-        # How many openings there were, and calls in the last one.
+        # How many incarnations there were, and calls in the last one.
         self.fence = self.calls = 0
         self.frames: list[tuple[Place, Frame]] = []
         self.end = NOWHERE
-        self.openings: list[Opening] = []
+        self.incarnations: list[Incarnation] = []
         self.links: dict[str, str] = {}
         self.facts: dict[str, str] = {}
         self.facts_at = NOWHERE
@@ -52,7 +52,7 @@ class StoreModel(FakeKeeper):
             for place, (_, fields) in self.frames
         ]
         return LogState(
-            *(self.nonce, self.fence, str(self.end), text_of(self.openings), frames),
+            *(self.nonce, self.fence, str(self.end), text_of(self.incarnations), frames),
             *({**self.links}, {**self.taken}, {**self.facts}, {**self.inbox}),
         )
 
@@ -108,7 +108,7 @@ class StoreModel(FakeKeeper):
         n, before = self.calls, self.end
         self.end = Place(self.nonce, self.fence, n, before.total + frame.entries)
         if before.nonce != self.nonce:
-            self.openings.append(Opening(self.nonce, self.fence, n))
+            self.incarnations.append(Incarnation(self.nonce, self.fence, n))
         fields = {name.encode(): part for name, part in frame.parts.items()}
         fields |= {b"before": str(before).encode(), b"place": str(self.end).encode()}
         self.frames.append((self.end, (self.end.id.encode(), fields)))
@@ -165,8 +165,8 @@ class StoreModel(FakeKeeper):
             if _number(place.id) >= begin and place.id not in removed
         ]
         self.links = {id: place for id, place in (self.links | {**links}).items() if place}
-        while len(self.openings) > 1 and _number(self.openings[1].id) <= begin:
-            del self.openings[0]
+        while len(self.incarnations) > 1 and _number(self.incarnations[1].id) <= begin:
+            del self.incarnations[0]
 
     # What other shards read
 
@@ -179,7 +179,7 @@ class StoreModel(FakeKeeper):
         return [frame for place, frame in self.frames if _number(place.id) > _number(after)][:most]
 
     def looked_at(self, id: str) -> tuple[str, str]:
-        return text_of(self.openings), self.links.get(id, "")
+        return text_of(self.incarnations), self.links.get(id, "")
 
 
 def _number(id: str) -> tuple[int, int]:
