@@ -16,6 +16,7 @@ from holdfast.compose.placement import Placement
 from holdfast.compose.succession import Succession
 from holdfast.distribution import release
 from holdfast.supervisor.control import LINK
+from holdfast.supervisor.packets import PACKETS
 from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.forwarding.asks import Asked, AsksOut
 from holdfast.web.forwarding.facts import FactsAsked, FactsOut
@@ -201,7 +202,7 @@ class Forwarding:
     async def _take_connections(self) -> None:
         if self._taker is not None:
             path = self._placement.giving_of(self._placement.number)
-            self._taker.open(await asyncio.to_thread(bound, path, socket.SOCK_SEQPACKET))
+            self._taker.open(await asyncio.to_thread(bound, path, PACKETS))
 
     # Leaving to a successor
 

@@ -16,11 +16,10 @@ from holdfast.supervisor.control import (
     Do,
     Ends,
     Parcel,
-    PeerBehind,
-    PeerGone,
     Say,
     reason,
 )
+from holdfast.supervisor.packets import PeerBehind, PeerGone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -6,7 +6,8 @@ from pathlib import Path
 from select import select
 from typing import Any
 
-from holdfast.supervisor.control import Channel, PeerGone, channel_pair, socket_for_commands
+from holdfast.supervisor.control import Channel, channel_pair, socket_for_commands
+from holdfast.supervisor.packets import PeerGone
 
 
 def ask(path: Path, **request: object) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Parcels between the supervisor, its importer and its servers, and what they may say.
 
-Each parcel is one JSON object, together with the file descriptors that it gives away.
+Each parcel is a packet: one JSON object, with the file descriptors that it gives away.
 """
 
 import json
@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from holdfast.supervisor.packets import PACKETS, PacketRefused, PacketSocket
 
 # Names the descriptor of the channel to the supervisor, in the environment of what it starts.
 VARIABLE = "HOLDFAST_CONTROL"
@@ -32,8 +34,6 @@ LARGEST_PARCEL = 16 * 1024
 _LONGEST_REASON = 1000
 # The system passes at most 253 in one parcel.
 MOST_DESCRIPTORS = 64
-# macOS has no such sockets. Its datagrams between two processes are as reliable.
-_KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 
 
 def is_own(name: str) -> bool:
@@ -95,18 +95,6 @@ class Ends(NamedTuple):
     last: str = ""
 
 
-class PeerGone(ConnectionError):
-    """The process at the other end has closed its end, or died."""
-
-
-class PeerBehind(ConnectionError):
-    """The other end reads nothing: no parcel fits in any more. This one was not sent."""
-
-
-class ParcelRefused(ValueError):
-    """A parcel is too large, has too many descriptors, or is not a JSON object."""
-
-
 class Parcel(NamedTuple):
     """What was received; the descriptors belong to the receiver, who must close them."""
 
@@ -127,8 +115,7 @@ class Channel:
     """
 
     def __init__(self, end: socket.socket) -> None:
-        self._end = end
-        end.setblocking(False)
+        self._packets = PacketSocket(end, LARGEST_PARCEL, MOST_DESCRIPTORS)
 
     @classmethod
     def of_descriptor(cls, descriptor: int) -> "Channel":
@@ -137,68 +124,41 @@ class Channel:
         return cls(socket.socket(fileno=descriptor))
 
     def fileno(self) -> int:
-        return self._end.fileno()
+        return self._packets.fileno()
 
     def send(self, descriptors: Sequence[int] = (), /, **fields: object) -> None:
         """Send a parcel with duplicates of the descriptors; the sender still owns its own."""
         data = json.dumps(fields).encode()
         if len(data) > LARGEST_PARCEL or len(descriptors) > MOST_DESCRIPTORS:
-            raise ParcelRefused(
+            raise PacketRefused(
                 f"a parcel of {len(data)} bytes with {len(descriptors)} descriptors: "
                 f"at most {LARGEST_PARCEL} bytes with {MOST_DESCRIPTORS} can be sent"
             )
-        try:
-            socket.send_fds(self._end, [data], descriptors)
-        except BlockingIOError as error:
-            raise PeerBehind("the other process does not read its parcels") from error
-        except OSError as error:
-            raise PeerGone(f"the other process has gone: {error.strerror}") from error
+        self._packets.send(data, descriptors)
 
     def receive(self) -> Parcel | None:
         """Return the next parcel, or None if there is none yet; raises PeerGone at the end."""
-        received = self._received()
-        if received is None:
+        packet = self._packets.receive()
+        if packet is None:
             return None
-        data, descriptors, flags = received
-        for each in descriptors:
-            os.set_inheritable(each, False)
-        if not data:
-            raise PeerGone("the other process has gone")
         try:
-            if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
-                raise ParcelRefused("a parcel is larger than any that may be sent")
-            fields = json.loads(data)
+            if packet.lacks_some:
+                raise PacketRefused("a parcel has lost descriptors: this process has too many")
+            fields = json.loads(packet.data)
             if not isinstance(fields, dict):
-                raise ParcelRefused("a parcel is not a JSON object")
+                raise PacketRefused("a parcel is not a JSON object")
         except (ValueError, RecursionError) as error:
-            Parcel({}, descriptors).close()
-            raise ParcelRefused(str(error)) from None
-        return Parcel(fields, descriptors)
+            packet.close()
+            raise PacketRefused(str(error)) from None
+        return Parcel(fields, packet.descriptors)
 
     def close(self) -> None:
-        self._end.close()
-
-    def _received(self) -> tuple[bytes, list[int], int] | None:
-        for is_last in (False, True):
-            try:
-                data, descriptors, flags, _ = socket.recv_fds(
-                    self._end, LARGEST_PARCEL, MOST_DESCRIPTORS
-                )
-            except BlockingIOError:
-                if is_last:
-                    break
-                return None
-            except ConnectionResetError:
-                # The other end went without reading all that we sent. Linux says so ahead of what
-                # it had sent before, its last words among them.
-                continue
-            return data, descriptors, flags
-        raise PeerGone("the other process has gone without reading all its parcels")
+        self._packets.close()
 
 
 def channel_pair() -> tuple[Channel, Channel]:
     """Return both ends of a new channel."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, _KIND)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, PACKETS)
     for each in (ours, theirs) if sys.platform != "linux" else ():
         # macOS refuses datagrams of more than 2 KiB otherwise.
         each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 * LARGEST_PARCEL)

@@ -7,13 +7,8 @@ loop and no random numbers, which all servers would share.
 from collections.abc import Callable
 from contextlib import suppress
 
-from holdfast.supervisor.control import (
-    STATE_VERSION,
-    Channel,
-    Do,
-    PeerGone,
-    Say,
-)
+from holdfast.supervisor.control import STATE_VERSION, Channel, Do, Say
+from holdfast.supervisor.packets import PeerGone
 from holdfast.supervisor.system import System
 
 # The channels of the servers that live, by pid.

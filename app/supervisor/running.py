@@ -5,18 +5,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from holdfast.supervisor.control import (
-    CONTROL,
-    Channel,
-    Do,
-    Parcel,
-    ParcelRefused,
-    PeerGone,
-    Say,
-    is_own,
-    reason,
-)
+from holdfast.supervisor.control import CONTROL, Channel, Do, Parcel, Say, is_own, reason
 from holdfast.supervisor.log import log
+from holdfast.supervisor.packets import PacketRefused, PeerGone
 from holdfast.supervisor.places import Place
 from holdfast.supervisor.processes import Process
 from holdfast.supervisor.requests import Request, request_of
@@ -375,7 +366,7 @@ class Supervisor:
 
     def _hear_command(self, commands: Channel) -> None:
         # A server that was heard just before may have replaced the socket.
-        with suppress(OSError, ParcelRefused):
+        with suppress(OSError, PacketRefused):
             while parcel := commands.receive():
                 try:
                     if request := request_of(parcel, self.system):

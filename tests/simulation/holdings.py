@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, Final, Self
 
-from holdfast.supervisor.control import Channel, Parcel, PeerBehind, PeerGone
+from holdfast.supervisor.control import Channel, Parcel
+from holdfast.supervisor.packets import PeerBehind, PeerGone
 from tests.simulation.environment import running_process
 
 # The real system has no descriptor with such a number.

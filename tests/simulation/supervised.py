@@ -18,8 +18,9 @@ from holdfast.compose.placement import Placement, placed
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import Succession
 from holdfast.settings import Settings
-from holdfast.supervisor.control import CONTROL_FILE, Do, PeerGone
+from holdfast.supervisor.control import CONTROL_FILE, Do
 from holdfast.supervisor.importer import serve_forks
+from holdfast.supervisor.packets import PeerGone
 from holdfast.supervisor.replacing import supervise
 from tests.simulation.embedded import Stores
 from tests.simulation.environment import inside, running_process

@@ -24,12 +24,12 @@ from holdfast.supervisor.control import (
     LOCK,
     Channel,
     Do,
-    PeerGone,
     Say,
     given_channel,
     is_own,
     socket_for_commands,
 )
+from holdfast.supervisor.packets import PeerGone
 
 HOME = Path(os.environ["FAKE_HOME"])
 ALIVE_S = 0.1

@@ -14,14 +14,12 @@ from holdfast.supervisor.control import (
     VARIABLE,
     Channel,
     Do,
-    ParcelRefused,
-    PeerBehind,
-    PeerGone,
     Say,
     channel_pair,
     given_channel,
     reason,
 )
+from holdfast.supervisor.packets import PacketRefused, PeerBehind, PeerGone
 
 Pair = tuple[Channel, Channel]
 
@@ -121,7 +119,7 @@ def test_the_largest_packet_arrives_and_a_larger_one_is_not_sent(pair: Pair) -> 
     received = theirs.receive()
     assert received is not None
     assert len(received.fields["why"]) == LARGEST_PARCEL - frame
-    with pytest.raises(ParcelRefused, match="at most 16384 bytes"):
+    with pytest.raises(PacketRefused, match="at most 16384 bytes"):
         ours.send(why="x" * (LARGEST_PARCEL - frame + 1))
     assert theirs.receive() is None
 
@@ -143,7 +141,7 @@ def test_the_most_descriptors_arrive_and_more_are_not_sent(pair: Pair) -> None:
     assert len(received.descriptors) == MOST_DESCRIPTORS
     for each in received.descriptors:
         os.close(each)
-    with pytest.raises(ParcelRefused, match="65 descriptors"):
+    with pytest.raises(PacketRefused, match="65 descriptors"):
         ours.send([0] * (MOST_DESCRIPTORS + 1), do=Do.START)
 
 
@@ -155,7 +153,7 @@ def test_what_is_no_packet_is_refused_with_its_descriptors_closed(
     before = open_descriptors()
     socket.send_fds(sender, [data], [0])
     sender.send(b'{"say": "alive"}')
-    with pytest.raises(ParcelRefused):
+    with pytest.raises(PacketRefused):
         receiver.receive()
     assert open_descriptors() == before
     following = receiver.receive()
@@ -167,7 +165,7 @@ def test_too_many_descriptors_are_refused_and_closed(raw: tuple[socket.socket, C
     sender, receiver = raw
     before = open_descriptors()
     socket.send_fds(sender, [b"{}"], [0] * (MOST_DESCRIPTORS + 40))
-    with pytest.raises(ParcelRefused):
+    with pytest.raises(PacketRefused):
         receiver.receive()
     assert open_descriptors() == before
 

@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from holdfast.supervisor.packets import Packet, PacketRefused, PacketSocket, PeerGone
 from holdfast.web.doors.adopted_lane import AdoptedLane
-from holdfast.web.doors.preface import PARCEL, decode
+from holdfast.web.doors.preface import LONGEST, decode
 from holdfast.web.front.listener import Listener
 
 if TYPE_CHECKING:
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# How many parcels are taken before other work runs.
+# How many packets are taken before other work runs.
 _TURN = 32
-# With room for the text before the bytes of a connection.
-_LONGEST_PARCEL = 4 * PARCEL
 
 
 async def adopt(link: socket.socket, listeners: Mapping[str, Listener]) -> int:
@@ -28,16 +26,16 @@ async def adopt(link: socket.socket, listeners: Mapping[str, Listener]) -> int:
 
     Closes `link`.
     """
-    with link:
-        link.setblocking(False)
-        adoption = _Adoption(link, listeners)
-        loop = asyncio.get_running_loop()
-        loop.add_reader(link, adoption.take)
-        try:
-            await adoption.ended.wait()
-        finally:
-            loop.remove_reader(link)
-            adoption.forget()
+    packets = PacketSocket(link, LONGEST)
+    adoption = _Adoption(packets, listeners)
+    loop = asyncio.get_running_loop()
+    loop.add_reader(packets, adoption.take)
+    try:
+        await adoption.ended.wait()
+    finally:
+        loop.remove_reader(packets)
+        adoption.forget()
+        packets.close()
     log.info("took over %d connections of the server before", adoption.adopted)
     return adoption.adopted
 
@@ -45,7 +43,7 @@ async def adopt(link: socket.socket, listeners: Mapping[str, Listener]) -> int:
 class _Adoption:
     """The state of an adoption: the connection whose bytes have not all arrived."""
 
-    def __init__(self, link: socket.socket, listeners: Mapping[str, Listener]) -> None:
+    def __init__(self, link: PacketSocket, listeners: Mapping[str, Listener]) -> None:
         self._link = link
         self._listeners = listeners
         self._arrival: Arrival | None = None
@@ -56,20 +54,21 @@ class _Adoption:
         self.ended = asyncio.Event()
 
     def take(self) -> None:
-        """Take the parcels that have arrived."""
+        """Take the packets that have arrived."""
         for _ in range(_TURN):
             try:
-                parcel, descriptors, _, _ = socket.recv_fds(self._link, _LONGEST_PARCEL, 1)
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError as error:
-                log.warning("the server before hands over no more connections: %s", error)
+                packet = self._link.receive()
+            except PeerGone:
                 self.ended.set()
                 return
-            if not parcel:
-                self.ended.set()
+            except PacketRefused as error:
+                # Of a release that tells more.
+                log.warning("a connection of the server before is lost: %s", error)
+                self._missing = 0
+                continue
+            if packet is None:
                 return
-            self._take(parcel, descriptors)
+            self._take(packet)
 
     def forget(self) -> None:
         """Drop a connection of which not everything has arrived."""
@@ -78,22 +77,21 @@ class _Adoption:
             self._connection.close()
             self._connection = None
 
-    def _take(self, parcel: bytes, descriptors: Sequence[int]) -> None:
+    def _take(self, packet: Packet) -> None:
         if self._missing:
-            read = parcel
+            read = packet.data
         else:
             self.forget()
             try:
-                self._arrival, self._missing, read = decode(parcel)
+                self._arrival, self._missing, read = decode(packet.data)
             except ValueError as error:
                 # Of a release that tells other things.
                 log.warning("a connection of the server before is lost: %s", error)
-                for each in descriptors:
-                    os.close(each)
+                packet.close()
                 return
             self._read = bytearray()
-            if descriptors:
-                self._connection = socket.socket(fileno=descriptors[0])
+            if packet.descriptors:
+                self._connection = socket.socket(fileno=packet.descriptors[0])
             else:
                 # The limit of open files: the kernel has closed it.
                 log.warning("a connection of the server before could not be taken over")

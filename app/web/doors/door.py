@@ -1,42 +1,35 @@
 """The socket over which a server that leaves hands its connections to its successor."""
 
 import asyncio
-import errno
 import socket
 from collections.abc import Sequence
 
+from holdfast.supervisor.packets import PacketSocket, PeerBehind
+from holdfast.web.doors.preface import LONGEST
+
 # When the kernel has too many descriptors on their way: try again after the successor took some.
 _RETRY_S = 0.01
-_CROWDED = (errno.ETOOMANYREFS, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Door:
-    """Sends parcels over a `SOCK_SEQPACKET`, which `close` closes."""
+    """Sends packets to the successor. `close` closes its socket."""
 
     def __init__(self, link: socket.socket) -> None:
-        link.setblocking(False)
-        self._link = link
+        self._link = PacketSocket(link, LONGEST)
         self._loop = asyncio.get_running_loop()
         self._is_crowded = False
 
-    def try_to_send(self, parcel: bytes, descriptors: Sequence[int] = ()) -> bool:
-        """Send a parcel. Returns False if there is no room now. Raises `OSError` if it broke."""
+    def try_to_send(self, packet: bytes, descriptors: Sequence[int] = ()) -> bool:
+        """Send a packet. Returns False if there is no room now. Raises `OSError` if it broke."""
         try:
-            if descriptors:
-                socket.send_fds(self._link, [parcel], descriptors)
-            else:
-                self._link.send(parcel)
-        except (BlockingIOError, InterruptedError):
+            self._link.send(packet, descriptors)
+        except PeerBehind as error:
+            self._is_crowded = error.is_crowded
             return False
-        except OSError as error:
-            self._is_crowded = error.errno in _CROWDED
-            if self._is_crowded:
-                return False
-            raise
         return True
 
     async def until_room(self) -> None:
-        """Wait until there may be room for a parcel."""
+        """Wait until there may be room for a packet."""
         if self._is_crowded:
             self._is_crowded = False
             await asyncio.sleep(_RETRY_S)
@@ -48,9 +41,9 @@ class Door:
         finally:
             self._loop.remove_writer(self._link)
 
-    async def send(self, parcel: bytes) -> None:
-        """Send a parcel when there is room."""
-        while not self.try_to_send(parcel):
+    async def send(self, packet: bytes) -> None:
+        """Send a packet when there is room."""
+        while not self.try_to_send(packet):
             await self.until_room()
 
     def close(self) -> None:

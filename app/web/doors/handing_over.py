@@ -31,7 +31,7 @@ class HandOver:
         self._websockets = websockets
         self._relays = relays
         self._sockets: Mapping[object, SocketResponse] = {}
-        # Parcels of two connections must not mix.
+        # Packets of two connections must not mix.
         self._turn = asyncio.Lock()
         self.passed = 0
 
@@ -64,20 +64,20 @@ class HandOver:
     async def _hand_over(self, name: str, listener: Listener, connection: FastLane) -> bool:
         """Hand a connection over. Returns False if that is not possible now."""
         async with self._turn:
-            while (parcels := self._parcels(name, listener, connection)) is not None:
-                is_sent = self._send(connection, parcels[0])
+            while (packets := self._packets(name, listener, connection)) is not None:
+                is_sent = self._send(connection, packets[0])
                 if is_sent is None:
                     return False
                 if is_sent:
                     self.passed += 1
-                    for parcel in parcels[1:]:
-                        await self._door.send(parcel)
+                    for packet in packets[1:]:
+                        await self._door.send(packet)
                     return True
                 # Meanwhile the connection may be lost, and its descriptor another's.
                 await self._door.until_room()
         return connection.is_lost()
 
-    def _send(self, connection: FastLane, parcel: bytes) -> bool | None:
+    def _send(self, connection: FastLane, packet: bytes) -> bool | None:
         """Send a connection. Returns False if the door is full, None if descriptors are short."""
         transport = connection.transport
         if transport is not None and connection.has_tls():
@@ -87,18 +87,18 @@ class HandOver:
                 # They are fewer soon.
                 return None
             with theirs:
-                if not self._door.try_to_send(parcel, [theirs.fileno()]):
+                if not self._door.try_to_send(packet, [theirs.fileno()]):
                     ours.close()
                     return False
             self._relays.begin(connection, ours)
         elif transport is not None:
-            if not self._door.try_to_send(parcel, [transport.get_extra_info("socket").fileno()]):
+            if not self._door.try_to_send(packet, [transport.get_extra_info("socket").fileno()]):
                 return False
             # The successor has the connection: this closes only this process's descriptor of it.
             transport.abort()
         return True
 
-    def _parcels(self, name: str, listener: Listener, connection: FastLane) -> list[bytes] | None:
+    def _packets(self, name: str, listener: Listener, connection: FastLane) -> list[bytes] | None:
         response = self._sockets.get(connection)
         opened = None
         if response is None or response.socket is None:

@@ -7,27 +7,29 @@ import orjson
 from holdfast.web.front.arrival import Arrival, OpenSocket, RelayedClient
 
 _END = b"\n"
-# The most bytes in one parcel, unless its text alone is longer. It must fit a socket's buffer.
-PARCEL = 32 * 1024
+# The most bytes in one packet, unless its text alone is longer. It must fit a socket's buffer.
+PACKET = 32 * 1024
+# With room for the text before the bytes of a connection.
+LONGEST = 4 * PACKET
 
 
 def encode(arrival: Arrival, read: bytes) -> list[bytes]:
-    """Return parcels about a connection: what is known of it, and the bytes read and not handled.
+    """Return packets about a connection: what is known of it, and the bytes read and not handled.
 
-    The connection itself belongs to the first parcel.
+    The connection itself belongs to the first packet.
     """
     first = orjson.dumps({"arrival": arrival, "read": len(read)}) + _END
-    room = max(0, PARCEL - len(first))
-    later = [read[start : start + PARCEL] for start in range(room, len(read), PARCEL)]
+    room = max(0, PACKET - len(first))
+    later = [read[start : start + PACKET] for start in range(room, len(read), PACKET)]
     return [first + read[:room], *later]
 
 
-def decode(parcel: bytes) -> tuple[Arrival, int, bytes]:
-    """Return what the first parcel says, the number of read bytes, and those that it has.
+def decode(packet: bytes) -> tuple[Arrival, int, bytes]:
+    """Return what the first packet says, the number of read bytes, and those that it has.
 
-    Raises `ValueError` if it is not such a parcel.
+    Raises `ValueError` if it is not such a packet.
     """
-    text, _, read = parcel.partition(_END)
+    text, _, read = packet.partition(_END)
     try:
         told = orjson.loads(text)
         return _arrival(told["arrival"]), int(told["read"]), read

@@ -1,21 +1,25 @@
 """Takes connections that other workers give, and says which."""
 
 import asyncio
-import os
 import socket
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from holdfast.supervisor.packets import (
+    Packet,
+    PacketRefused,
+    PacketSocket,
+    PeerBehind,
+    PeerGone,
+)
 from holdfast.web.doors.adopted_lane import AdoptedLane, GivenLane
-from holdfast.web.doors.preface import PARCEL, decode
+from holdfast.web.doors.preface import LONGEST, decode
 from holdfast.web.front.arrival import Arrival
 from holdfast.web.front.listener import Listener
 
-# How many parcels of a worker are taken before other work runs.
+# How many packets of a worker are taken before other work runs.
 _TURN: Final = 32
-# With room for the text before the bytes of a connection.
-_LONGEST_PARCEL: Final = 4 * PARCEL
 # What a worker says about each connection, in order.
 TAKEN: Final = b"+"
 REFUSED: Final = b"-"
@@ -33,7 +37,7 @@ class Taker:
         self._listener = listener
         self._loop = asyncio.get_running_loop()
         self._listening: socket.socket | None = None
-        self._links: set[socket.socket] = set()
+        self._links: set[PacketSocket] = set()
 
     def open(self, listening: socket.socket) -> None:
         """Take what workers send that connect to this `SOCK_SEQPACKET`, also after another one."""
@@ -56,41 +60,41 @@ class Taker:
 
     def _accept(self, listening: socket.socket) -> None:
         with suppress(OSError):
-            link, _ = listening.accept()
-            link.setblocking(False)
+            accepted, _ = listening.accept()
+            link = PacketSocket(accepted, LONGEST)
             self._links.add(link)
             self._loop.add_reader(link, self._take_all, link)
 
-    def _drop(self, link: socket.socket) -> None:
+    def _drop(self, link: PacketSocket) -> None:
         self._links.discard(link)
         self._loop.remove_reader(link)
         link.close()
 
-    def _take_all(self, link: socket.socket) -> None:
+    def _take_all(self, link: PacketSocket) -> None:
         for _ in range(_TURN):
             try:
-                parcel, descriptors, _, _ = socket.recv_fds(link, _LONGEST_PARCEL, 1)
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError:
-                parcel, descriptors = b"", []
-            if not parcel:
+                packet = link.receive()
+            except PacketRefused:
+                self._answer(link, REFUSED)
+                continue
+            except PeerGone:
                 self._drop(link)
                 return
-            self._take(link, parcel, descriptors)
+            if packet is None:
+                return
+            self._take(link, packet)
 
-    def _take(self, link: socket.socket, parcel: bytes, descriptors: list[int]) -> None:
+    def _take(self, link: PacketSocket, packet: Packet) -> None:
         try:
-            arrival, missing, read = decode(parcel)
+            arrival, missing, read = decode(packet.data)
             listener = self._listener
-            if not descriptors or missing > len(read) or not listener.has_room:
+            if not packet.descriptors or missing > len(read) or not listener.has_room:
                 raise ValueError
         except ValueError:
-            for each in descriptors:
-                os.close(each)
+            packet.close()
             self._answer(link, REFUSED)
             return
-        connection = socket.socket(fileno=descriptors[0])
+        connection = socket.socket(fileno=packet.descriptors[0])
         # Before anything of it is handled: what is not answered its worker takes back.
         if not self._answer(link, TAKEN):
             connection.close()
@@ -99,14 +103,14 @@ class Taker:
         if lane is not None:
             lane.claim_place()
 
-    def _answer(self, link: socket.socket, answer: bytes) -> bool:
+    def _answer(self, link: PacketSocket, answer: bytes) -> bool:
         """Answer. Returns False if the worker cannot hear it, but would go on itself."""
         try:
             link.send(answer)
-        except (BrokenPipeError, ConnectionResetError):
-            # It has ended, or takes nothing back any more.
-            return True
-        except OSError:
+        except PeerBehind:
             self._drop(link)
             return False
+        except PeerGone:
+            # It takes nothing back any more.
+            pass
         return True

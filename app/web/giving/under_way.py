@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from holdfast.supervisor.packets import PACKETS, PacketRefused, PacketSocket, PeerBehind, PeerGone
 from holdfast.web.doors.preface import encode
 from holdfast.web.front.arrival import Arrival
 from holdfast.web.front.fast_lane import FastLane
@@ -20,7 +21,6 @@ from holdfast.web.giving.taker import TAKEN
 MOST_UNDER_WAY: Final = 64
 # How long a worker that does not take connections is left alone.
 _PAUSE_S: Final = 1.0
-_ANSWERS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class GivingLink:
         self._path = path
         self._take_back = take_back
         self._loop = asyncio.get_running_loop()
-        self._link: socket.socket | None = None
+        self._link: PacketSocket | None = None
         self._under_way: deque[Given] = deque()
         self._next_attempt = 0.0
         # How many connections that worker has taken.
@@ -74,8 +74,8 @@ class GivingLink:
         except OSError:
             return False
         try:
-            socket.send_fds(link, [first], [descriptor])
-        except OSError:
+            link.send(first, [descriptor])
+        except (PeerBehind, PeerGone):
             # Too many are on their way, or that worker has ended, which reading will tell.
             os.close(descriptor)
             return False
@@ -83,18 +83,18 @@ class GivingLink:
         part(connection)
         return True
 
-    def _connected(self) -> socket.socket | None:
+    def _connected(self) -> PacketSocket | None:
         now = self._loop.time()
         if now < self._next_attempt:
             return None
         self._next_attempt = now + _PAUSE_S
         try:
-            link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            end = socket.socket(socket.AF_UNIX, PACKETS)
         except OSError:
             return None
+        link = PacketSocket(end, len(TAKEN))
         try:
-            link.setblocking(False)
-            link.connect(str(self._path))
+            end.connect(str(self._path))
         except OSError:
             link.close()
             return None
@@ -102,25 +102,13 @@ class GivingLink:
         self._loop.add_reader(link, self._hear, link)
         return link
 
-    def _hear(self, link: socket.socket) -> None:
+    def _hear(self, link: PacketSocket) -> None:
         try:
-            while answers := link.recv(_ANSWERS):
-                self._settle_all(answers)
-        except (BlockingIOError, InterruptedError):
-            return
-        except ConnectionResetError:
-            # It has ended without reading everything. Event loops may report that only once, and
-            # what it has answered before still follows.
-            self._hear(link)
-            return
-        except OSError:
-            pass
-        self._lose()
-
-    def _settle_all(self, answers: bytes) -> None:
-        for answer in answers:
-            if self._under_way:
-                self._settle(self._under_way.popleft(), is_taken=answer == TAKEN[0])
+            while (answer := link.receive()) is not None:
+                if self._under_way:
+                    self._settle(self._under_way.popleft(), is_taken=answer.data == TAKEN)
+        except (PeerGone, PacketRefused):
+            self._lose()
 
     def _settle(self, given: Given, *, is_taken: bool) -> None:
         if is_taken:

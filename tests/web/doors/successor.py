@@ -26,7 +26,7 @@ async def succeed(listening: socket.socket, link: socket.socket) -> None:
         await house.open()
         say("ready")
         loop = asyncio.get_running_loop()
-        # The first parcel begins it.
+        # The first packet begins it.
         arrived = asyncio.Event()
         loop.add_reader(link, arrived.set)
         await arrived.wait()

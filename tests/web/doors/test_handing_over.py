@@ -413,7 +413,7 @@ async def test_the_file_of_a_unix_socket_stays_for_the_successor(tmp_path: Path)
             assert path.is_socket()
 
 
-async def test_parcels_of_an_unknown_kind_do_no_harm() -> None:
+async def test_packets_of_an_unknown_kind_do_no_harm() -> None:
     async with stage() as house:
         client = await house.connect()
         await client.ask(HELLO)
