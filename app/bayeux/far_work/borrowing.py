@@ -54,7 +54,7 @@ class Copy:
     @property
     def row(self) -> Row:
         """What says that it is here."""
-        return [HAS, self.id, self.channel, self.record.lease, self.session.key]
+        return [HAS, self.id, self.channel, self.record.loan_id, self.session.key]
 
 
 class Borrows:
@@ -65,7 +65,7 @@ class Borrows:
         self._homes = homes
         self.shard = shard
         # The number of this beginning, 0 before the first one, and of the next part.
-        self._epoch = self._part = 0
+        self._series = self._part = 0
         # The sessions that take work, with what says so.
         self.takers: dict[str, Row] = {}
         self.copies: dict[int, Copy] = {}
@@ -112,32 +112,32 @@ class Borrows:
 
     def enter(self, message: Message, record: Borrowed, session: Session) -> None:
         """Note that a copy is in the queue of a session."""
-        self.copies[record.lease] = Copy(message, record, session)
+        self.copies[record.loan_id] = Copy(message, record, session)
 
     def done(self, record: Borrowed) -> None:
         """Note that a copy has left the queue, and what it became counts here."""
-        copy = self.copies.pop(record.lease)
-        self._rows.append([DONE, copy.id, copy.channel, record.lease])
+        copy = self.copies.pop(record.loan_id)
+        self._rows.append([DONE, copy.id, copy.channel, record.loan_id])
 
-    def back(self, message: Message, lease: int, key: str, *, is_full: bool = False) -> None:
+    def back(self, message: Message, loan_id: int, key: str, *, is_full: bool = False) -> None:
         """Note that work returns to its shard, with what was attempted here."""
-        self.copies.pop(lease, None)
+        self.copies.pop(loan_id, None)
         attempts, refusals = row_of_attempts(message), rows_of_refusals(message)
-        about = [message.id, message.channel, lease, attempts, refusals, is_full, key]
+        about = [message.id, message.channel, loan_id, attempts, refusals, is_full, key]
         self._rows.append([BACK, *about])
 
     # Telling
 
-    def may_take(self, epoch: int) -> bool:
+    def may_take(self, series: int) -> bool:
         """Return whether what is lent now still counts; otherwise this shard will begin again.
 
         Args:
-            epoch: The beginning after which it was lent.
+            series: The beginning after which it was lent.
         """
         is_late = self._is_out_of_contact
         if is_late:
             self.begin_soon()
-        return epoch == self._epoch and not is_late
+        return series == self._series and not is_late
 
     def is_in_doubt(self) -> bool:
         """Return whether the other shard may have given to others what it lent before."""
@@ -185,7 +185,7 @@ class Borrows:
         self._unheard.clear()
         copies = [each.row for each in self.copies.values()]
         self._rows = [*unheard, *self.takers.values(), *copies, [END]]
-        self._epoch, self._part, self._is_due = self._state.node.stamp(), 0, False
+        self._series, self._part, self._is_due = self._state.node.stamp(), 0, False
         self.flush()
         self._last_part = self._part - 1
 
@@ -198,27 +198,27 @@ class Borrows:
             return
         rows, self._rows = self._rows, []
         for part in parts_of(rows, size_of_row):
-            told = Told(self._epoch, self._part, part)
+            told = Told(self._series, self._part, part)
             self._unheard[self._part] = [row for row in part if is_outcome(row)]
-            answered = partial(self._answered, self._epoch, self._part)
+            answered = partial(self._answered, self._series, self._part)
             self._part += 1
             self._state.calls.send(self.shard, TOLD, told._asdict(), answered)
 
-    def _answered(self, epoch: int, part: int, answer: Answer | None) -> None:
-        if epoch != self._epoch:
+    def _answered(self, series: int, part: int, answer: Answer | None) -> None:
+        if series != self._series:
             return
         taken = said_by(Taken, answer)
         if taken is None or not taken.is_taken:
             self._is_due = True
             return
         self._unheard.pop(part, None)
-        for lease in taken.stale:
-            self._withdraw(lease)
+        for loan_id in taken.stale:
+            self._withdraw(loan_id)
         self._is_sure |= part == self._last_part
 
-    def _withdraw(self, lease: int) -> None:
+    def _withdraw(self, loan_id: int) -> None:
         """Remove a copy of work that others do meanwhile: a verdict on it comes too late."""
-        copy = self.copies.pop(lease, None)
+        copy = self.copies.pop(loan_id, None)
         if copy is None:
             return
         copy.record.is_over = True

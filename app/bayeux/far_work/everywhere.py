@@ -168,7 +168,7 @@ class WorkEverywhere:
             return
         record.is_over = True
         borrows = self._borrows[record.home]
-        borrows.back(message, record.lease, key)
+        borrows.back(message, record.loan_id, key)
         self._state.ledger.borrowed(-1)
         self._end_turn_soon()
 
@@ -218,9 +218,9 @@ class WorkEverywhere:
 
     def _borrow(self, lent: Asking, asker: Asker, _: float) -> None:
         borrows = self._borrows_of(asker)
-        if borrows.may_take(lent["epoch"]):
-            for (lease, key), message in zip(lent["jobs"], lent["enclosed"], strict=True):
-                self._take(borrows, Job(lease, key, message))
+        if borrows.may_take(lent["series"]):
+            for (loan_id, key), message in zip(lent["jobs"], lent["enclosed"], strict=True):
+                self._take(borrows, Job(loan_id, key, message))
         asker.answer(Taken(True)._asdict())
         self._end_turn_soon()
 
@@ -230,17 +230,17 @@ class WorkEverywhere:
 
     def _take(self, borrows: Borrows, job: Job) -> None:
         state, message, known = self._state, job.message, self._known.get(job.key)
-        if job.lease in borrows.copies:
+        if job.loan_id in borrows.copies:
             return
-        record = Borrowed(borrows.shard, job.lease)
+        record = Borrowed(borrows.shard, job.loan_id)
         record.mark(message)
         if known is None or job.key not in borrows.takers:
-            borrows.back(message, job.lease, job.key)
+            borrows.back(message, job.loan_id, job.key)
             return
         session = known.session
         if session.queue.lacks_room(len(message.wire)) is not None:
             known.full_at.add(record.home)
-            borrows.back(message, job.lease, job.key, is_full=True)
+            borrows.back(message, job.loan_id, job.key, is_full=True)
             return
         record.borrower = self
         borrows.enter(message, record, session)

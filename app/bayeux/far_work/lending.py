@@ -72,10 +72,10 @@ class StandIn(Session):
 class Loan:
     """One piece of work that another shard has."""
 
-    __slots__ = ("channel", "entry", "key", "lease", "stand_in")
+    __slots__ = ("channel", "entry", "id", "key", "stand_in")
 
-    def __init__(self, lease: int, key: str, entry: Entry) -> None:
-        self.lease = lease
+    def __init__(self, id: int, key: str, entry: Entry) -> None:
+        self.id = id
         self.key = key
         self.entry = entry
         self.channel = entry.message.channel
@@ -119,9 +119,9 @@ class Lender:
         self._shard = shard
         self._by_id, self._by_pattern = by_id, by_pattern
         # Numbers of the beginning, 0 if there is none, and of the next part.
-        self._epoch = self._part = 0
+        self._series = self._part = 0
         self.stand_ins: dict[str, StandIn] = {}
-        # The loans, by lease and by key of the session; those that were named since the beginning.
+        # The loans by their ids, and by keys of sessions; and those named since the beginning.
         self._loans: dict[int, Loan] = {}
         self._of_key: dict[str, dict[int, Loan]] = {}
         self._named: set[int] = set()
@@ -158,13 +158,13 @@ class Lender:
         """Lend work to a session, whose stand-in has room reserved, at the end of the turn."""
         loan = self._add(Loan(self._state.node.stamp(), stand_in.key, entry))
         loan.stand_in = stand_in
-        self._unsent.append(Job(loan.lease, loan.key, entry.message))
+        self._unsent.append(Job(loan.id, loan.key, entry.message))
 
     def _add(self, loan: Loan) -> Loan:
-        assert loan.lease not in self._loans
+        assert loan.id not in self._loans
         assert loan.entry.id not in self._by_id, "this work is lent already"
-        self._loans[loan.lease] = self._by_id[loan.entry.id] = loan
-        self._of_key.setdefault(loan.key, {})[loan.lease] = loan
+        self._loans[loan.id] = self._by_id[loan.entry.id] = loan
+        self._of_key.setdefault(loan.key, {})[loan.id] = loan
         return loan
 
     def flush(self) -> None:
@@ -174,16 +174,16 @@ class Lender:
             self._send(part)
 
     def _send(self, jobs: list[Job]) -> None:
-        epoch = self._epoch
+        series = self._series
 
         def answered(answer: Answer | None) -> None:
-            if answer is None and epoch == self._epoch:
+            if answer is None and series == self._series:
                 # Whether it came there, or may yet come, only the next beginning says.
                 self._begin(0)
 
         lent = {
-            "epoch": epoch,
-            "jobs": [[each.lease, each.key] for each in jobs],
+            "series": series,
+            "jobs": [[each.loan_id, each.key] for each in jobs],
             "enclosed": [each.message for each in jobs],
         }
         self._state.calls.send(self._shard, LENT, lent, answered)
@@ -226,8 +226,8 @@ class Lender:
     def take(self, told: Told) -> Taken:
         """Take a part."""
         if not told.part:
-            self._begin(told.epoch)
-        is_next = (told.epoch, told.part) == (self._epoch, self._part)
+            self._begin(told.series)
+        is_next = (told.series, told.part) == (self._series, self._part)
         stale: list[int] = []
         for row in told.rows:
             # What became of work, counts in any order.
@@ -236,9 +236,9 @@ class Lender:
         self._part += is_next
         return Taken(is_next, stale)
 
-    def _begin(self, epoch: int) -> None:
-        self._epoch, self._part, self.has_told = epoch, 0, False
-        self._may_have_lost |= not epoch
+    def _begin(self, series: int) -> None:
+        self._series, self._part, self.has_told = series, 0, False
+        self._may_have_lost |= not series
         self._unsent = []
         self._named.clear()
         for key in [*self.stand_ins]:
@@ -274,22 +274,22 @@ class Lender:
                 del self._by_pattern[pattern]
 
     def _has(self, row: Row, stale: list[int]) -> None:
-        id, channel, lease, key = row[1:]
-        if lease in self._loans:
-            self._named.add(lease)
+        id, channel, loan_id, key = row[1:]
+        if loan_id in self._loans:
+            self._named.add(loan_id)
             return
         entry = None if id in self._by_id else self._lent.begin_again(channel, id, key)
         if entry is None:
-            stale.append(lease)
+            stale.append(loan_id)
             return
-        loan = self._add(Loan(lease, key, entry))
-        self._named.add(lease)
+        loan = self._add(Loan(loan_id, key, entry))
+        self._named.add(loan_id)
         if key in self.stand_ins:
             loan.take_room(self.stand_ins[key])
 
     def _done(self, row: Row, _: list[int]) -> None:
-        id, channel, lease = row[1:]
-        loan = self._returned(lease)
+        id, channel, loan_id = row[1:]
+        loan = self._returned(loan_id)
         if loan is not None:
             self._lent.finish(channel, id, loan.entry)
         elif id not in self._by_id:
@@ -297,20 +297,20 @@ class Lender:
             self._lent.finish(channel, id, None)
 
     def _back(self, row: Row, _: list[int]) -> None:
-        id, channel, lease, attempts, refusals, is_full, key = row[1:]
-        loan = self._loans.get(lease)
+        id, channel, loan_id, attempts, refusals, is_full, key = row[1:]
+        loan = self._loans.get(loan_id)
         stand_in = None if loan is None else loan.stand_in
         if is_full and stand_in is not None:
             stand_in.fill()
         former = None if attempts is None else attempts_in(attempts)
         refused = refusals_in(refusals)
-        if self._returned(lease) is not None and loan is not None:
+        if self._returned(loan_id) is not None and loan is not None:
             self._lent.return_refused(channel, key, loan.entry, former=former, refusals=refused)
         elif id not in self._by_id:
             self._lent.note_attempts(channel, key, id, former=former, refusals=refused)
 
-    def _returned(self, lease: int) -> Loan | None:
-        loan = self._loans.get(lease)
+    def _returned(self, loan_id: int) -> Loan | None:
+        loan = self._loans.get(loan_id)
         if loan is not None:
             stand_in = loan.stand_in
             self._remove(loan)
@@ -320,14 +320,14 @@ class Lender:
 
     def _remove(self, loan: Loan) -> None:
         loan.leave_room()
-        del self._loans[loan.lease], self._by_id[loan.entry.id]
+        del self._loans[loan.id], self._by_id[loan.entry.id]
         its = self._of_key[loan.key]
-        del its[loan.lease]
+        del its[loan.id]
         if not its:
             del self._of_key[loan.key]
 
     def _end(self, _: Row, __: list[int]) -> None:
-        for loan in [each for each in self._loans.values() if each.lease not in self._named]:
+        for loan in [each for each in self._loans.values() if each.id not in self._named]:
             self._remove(loan)
             self._lent.return_lost(loan.channel, loan.key, loan.entry)
         self._named.clear()

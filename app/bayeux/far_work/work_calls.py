@@ -39,7 +39,7 @@ class Told(NamedTuple):
     """A part of what a shard tells: rows, in their order."""
 
     # Numbers of this beginning, and of the part.
-    epoch: int
+    series: int
     part: int
     rows: Sequence[Row]
 
@@ -54,7 +54,7 @@ class Taken(NamedTuple):
 class Job(NamedTuple):
     """Work for a session of another shard."""
 
-    lease: int
+    loan_id: int
     # The key of the session.
     key: str
     message: Message

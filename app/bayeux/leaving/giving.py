@@ -169,7 +169,7 @@ def _more(message: Message, *, is_there: bool) -> dict[str, Any]:
         more["refusals"] = refusals
     borrowed = borrowed_of(message)
     if borrowed is not None:
-        more["borrowed"] = [borrowed.home, borrowed.lease]
+        more["borrowed"] = [borrowed.home, borrowed.loan_id]
     if is_there and keeping is not None:
         more["keeping"] = keeping.to_row()
     return more

@@ -81,12 +81,12 @@ class Borrowed(MessageRecord):
     The copy is never stored. Its shard hears when it has left the queues of sessions here.
     """
 
-    __slots__ = ("borrower", "home", "is_over", "lease", "queues")
+    __slots__ = ("borrower", "home", "is_over", "loan_id", "queues")
 
-    def __init__(self, home: int, lease: int) -> None:
+    def __init__(self, home: int, loan_id: int) -> None:
         # The shard of the work, and what it calls this loan.
         self.home = home
-        self.lease = lease
+        self.loan_id = loan_id
         # None as long as sessions are restored.
         self.borrower: Borrower | None = None
         # How many queues have the copy: one or none.
