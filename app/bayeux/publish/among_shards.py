@@ -96,8 +96,7 @@ class AmongShards(Publishing):
         return super()._publish(publish, wire)
 
     def _distribute(self, publish: EventPublish, qos: Qos | None) -> PersistOutcome | None:
-        if publish.candidate is None:
-            publish.candidate = self.candidate(publish)
+        self.select(publish)
         if qos is not None and qos.destinations:
             groups = groups_of(qos.destinations, self._homes)
             if qos.request is not None and not qos.is_subscribable:

@@ -19,7 +19,6 @@ from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, Reques
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.requests.of_others import Asked
 from holdfast.delivery.requests.request import Request
-from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.shared_queues.work_queues import key_of_queue
 from holdfast.delivery.topics.configured import Topic, TopicRecord
 from holdfast.delivery.topics.counting import topic_of
@@ -159,13 +158,7 @@ class AtHome:
             return
         qos = publish.qos or Qos()
         if self._state.routes.selecting and qos.promised is not None:
-            publish.candidate = Candidate(
-                channel=publish.channel.name,
-                data=publish.event.get("data"),
-                sender=qos.promised.sender,
-                priority=qos.priority,
-                properties=qos.properties,
-            )
+            publish.select_as_of(qos.promised.sender)
         asked = _Asked(self, asker, publish, spared=spared, work=work)
         publish.prepared = asked.prepare
         # Unlike `done`, it is not called before the outcome is certain.

@@ -18,7 +18,6 @@ from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import PublishKey
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.delivery.shared_queues.delayed_publish import DelayedPublish, packed, publish_in
 from holdfast.delivery.shared_queues.delays import NAME, Delayed, Delays
@@ -161,13 +160,7 @@ class DueMessages:
         publish = EventPublish(channel, record.event, now, sender=sender, qos=qos)
         if self._state.routes.selecting:
             # The sender's session may have ended, but filters know its name.
-            publish.candidate = Candidate(
-                channel=channel.name,
-                data=record.event.get("data"),
-                sender=message.sender,
-                priority=qos.priority,
-                properties=qos.properties,
-            )
+            publish.select_as_of(message.sender)
         return publish
 
     def _sender(self, name: str) -> Session | None:

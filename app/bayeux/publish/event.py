@@ -12,8 +12,10 @@ from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.basics.json_text import NoNumber, to_json, to_strict_json
+from holdfast.delivery.messages.message import ORDINARY_PRIORITY
 from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
 from holdfast.delivery.routing.publishes import Publish
+from holdfast.delivery.routing.selections import Candidate
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.message import Message
@@ -58,6 +60,17 @@ class EventPublish(Publish[Session]):
     def accounts(self) -> Sequence[str]:
         """The accounts of the publisher, wherever it is."""
         return accounts_of(self.sender) if self.far_accounts is None else self.far_accounts
+
+    def select_as_of(self, sender: str) -> None:
+        """Let subscriptions select by what this publish says, and by this name of the sender."""
+        qos = self.qos
+        self.candidate = Candidate(
+            channel=self.channel.name,
+            data=self.event.get("data"),
+            sender=sender,
+            priority=ORDINARY_PRIORITY if qos is None else qos.priority,
+            properties=None if qos is None else qos.properties,
+        )
 
     def prepare(self) -> None:
         """Prepare the message, which the hub gets next."""

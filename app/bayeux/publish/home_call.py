@@ -33,7 +33,7 @@ def asked_of_home(publish: EventPublish, draft: Message, wire: bytes, *, echoes:
         "echoes": echoes,
         "accounts": [*accounts_of(publish.sender)],
         "lazy": publish.lazy_s,
-        "qos": {name: getattr(qos, name) for name in _QOS},
+        "qos": {name: getattr(qos, name) for name in AS_THEY_ARE},
         "topic": None if qos.topic is None else qos.topic.to_json(),
         "to": rows_of(qos.destinations),
         "key": None if key is None else key.digest,
@@ -43,8 +43,8 @@ def asked_of_home(publish: EventPublish, draft: Message, wire: bytes, *, echoes:
     return asked
 
 
-# The options that are asked for as they are.
-_QOS: Final = (
+# The options of `Qos` that the home is told as they are.
+AS_THEY_ARE: Final = (
     "priority",
     "persistent",
     "life_ms",

@@ -185,10 +185,10 @@ class PublishHandler:
         Raises `TurnOver`: a filter usually takes a microsecond, but some patterns take a thousand
         on some texts.
         """
-        candidate = self.publishing.candidate(publish)
-        if candidate is None:
+        self.publishing.select(publish)
+        if publish.candidate is None:
             return
-        candidate = exchange.take_progress() or candidate
+        candidate = exchange.take_progress() or publish.candidate
         has_asked = False
         for filter in self.state.hub.routes.filters_on(publish.channel):
             if candidate.has_asked(filter):

@@ -21,9 +21,8 @@ from holdfast.delivery.basics.channels import Kind
 from holdfast.delivery.basics.error_codes import LOG_OVERFLOW
 from holdfast.delivery.basics.json_text import to_strict_json
 from holdfast.delivery.messages.keeping import Keeping
-from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
+from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.shared_queues.shared_queues import OverQuota, Undeliverable
 from holdfast.delivery.topics.configured import Topic
 from holdfast.delivery.topics.counting import count_for
@@ -101,8 +100,7 @@ class Publishing:
         return self._queue(publish) if rule.is_work_queue else self._distribute(publish, qos)
 
     def _distribute(self, publish: EventPublish, qos: Qos | None) -> PersistOutcome | None:
-        if publish.candidate is None:
-            publish.candidate = self.candidate(publish)
+        self.select(publish)
         return self._distribute_here(publish, qos)
 
     def _distribute_here(self, publish: EventPublish, qos: Qos | None) -> PersistOutcome | None:
@@ -204,18 +202,10 @@ class Publishing:
             state.work.accepted(shared, message, outcome)
         return outcome
 
-    def candidate(self, publish: EventPublish) -> Candidate | None:
-        """Return what subscriptions select by, or None if none of them selects messages."""
-        if not self._state.hub.routes.selecting:
-            return None
-        sender, qos = publish.sender, publish.qos
-        return Candidate(
-            channel=publish.channel.name,
-            data=publish.event.get("data"),
-            sender="" if sender is None else sender.name,
-            priority=ORDINARY_PRIORITY if qos is None else qos.priority,
-            properties=None if qos is None else qos.properties,
-        )
+    def select(self, publish: EventPublish) -> None:
+        """Let subscriptions select by what the publish says, if any of them does."""
+        if publish.candidate is None and self._state.hub.routes.selecting:
+            publish.select_as_of("" if publish.sender is None else publish.sender.name)
 
     def _echoes(self, rule: ChannelRule, sender: Session) -> bool:
         """Return whether publishers that are subscribed receive their own messages."""

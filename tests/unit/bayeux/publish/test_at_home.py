@@ -1,9 +1,12 @@
 """Channels with a home: one order for all, one history, and each publish once."""
 
+from dataclasses import fields as fields_of
 from typing import Any
 
 import pytest
 
+from holdfast.bayeux.publish.home_call import AS_THEY_ARE
+from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
@@ -301,3 +304,15 @@ def test_work_has_no_destinations() -> None:
         world.read_all()
         client.server.turn()
         assert told(asked)["error"] == "400:user.publish,destinations:delivery_invalid"
+
+
+# What the home is told in another form, knows by itself, or need not know.
+IN_ANOTHER_FORM = {"destinations", "key", "request", "topic"}
+FOUND_OUT_THERE = {"message", "outcomes", "promised"}
+# The shard of the publisher has obeyed it.
+OBEYED_BEFORE = {"channel", "diversion", "generates_channel", "refuse_held"}
+
+
+def test_the_home_is_told_every_option_of_a_publish() -> None:
+    options = {each.name for each in fields_of(Qos)}
+    assert options == {*AS_THEY_ARE} | IN_ANOTHER_FORM | FOUND_OUT_THERE | OBEYED_BEFORE

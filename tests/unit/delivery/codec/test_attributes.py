@@ -205,6 +205,21 @@ def test_what_belongs_to_the_message_travels_everywhere_but_where_the_table_says
     assert apart == {"q"}
 
 
+# A copy from a history is for a subscriber and not for destinations, and does not linger.
+NOT_OF_HISTORIES = {"a", "o", "w"}
+
+
+@pytest.mark.parametrize(
+    "attribute", [each for each in ATTRIBUTES if each.scope is Scope.MESSAGE], ids=lambda it: it.key
+)
+def test_copies_have_what_belongs_to_the_message(attribute: Attribute) -> None:
+    message = made(attribute.key)
+    value = plain(attribute.value(message))
+    assert plain(attribute.value(message.for_other_queues())) == value
+    is_there = plain(attribute.value(message.initial())) == value
+    assert is_there == (attribute.key not in NOT_OF_HISTORIES)
+
+
 def test_keys_are_unique() -> None:
     assert len({each.key for each in ATTRIBUTES}) == len(ATTRIBUTES) == len(UNUSUAL)
 
