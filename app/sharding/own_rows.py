@@ -15,15 +15,15 @@ class OwnRows:
     What has changed is told at the end of the turn, for all subscribes in one frame.
 
     Args:
-        state: Tells facts to others without waiting.
+        tell: Tells facts to others without waiting.
         wake: Lets the turn end with `flush`.
     """
 
     def __init__(
-        self, agreements: Agreements, state: Callable[[Facts], None], wake: Callable[[], None]
+        self, agreements: Agreements, tell: Callable[[Facts], None], wake: Callable[[], None]
     ) -> None:
         self._agreements = agreements
-        self._state = state
+        self._tell = tell
         self._wake = wake
         # How often each row was added; those that stand otherwise than others were told.
         self._counts: dict[str, int] = {}
@@ -75,13 +75,13 @@ class OwnRows:
             for row in gone:
                 self._known.discard(row)
                 self._rounds.pop(row, None)
-            self._state(dict.fromkeys(gone, ""))
+            self._tell(dict.fromkeys(gone, ""))
         wanted = [row for rows, _ in asked for row in rows]
         standing = {row: STANDS for row in (*untold, *wanted) if row in self._counts}
         if asked:
             self._ask([done for _, done in asked], standing, now)
         elif standing:
-            self._state(standing)
+            self._tell(standing)
 
     def _ask(self, asked: Sequence[Done], standing: Facts, now: float) -> None:
         if not standing:
@@ -107,7 +107,7 @@ class OwnRows:
             self._ask((), dict.fromkeys(self._counts, STANDS), now)
         # Behind the others: it may be that nothing had been told.
         if gone:
-            self._state(gone)
+            self._tell(gone)
 
     def corrections(self, stored: Iterable[str]) -> Facts:
         """Return what makes the rows of a store those that stand. They are told as well."""

@@ -2,7 +2,11 @@
 
 Whatever carries a message has its bytes, id, channel and publisher beside each other. All else is
 an object with the attributes that are not as usual, by the keys of this table. The keys that the
-store has are short: there may be millions. They never change.
+store has are short: there may be millions. They never change. What stands beside has the keys `v`,
+`c`, `s`, `id` and `number`.
+
+What a process leaves to the next one follows from this table, too. Only `Message` says what copies
+have: records say it themselves, fields stand in `_copy`, `for_other_queues` and `initial`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +35,8 @@ class Way(Enum):
     HAND_OVER = "hand-over"
     # In the log of its shard, to all others.
     FRAME = "frame"
-    # To the shard of those that it is addressed to.
+    # To the shard of those that it is addressed to. A home gets the event and the options of the
+    # publish instead, and makes the message: see `bayeux/publish/home_call.py`.
     CALL = "call"
     # To a shard whose session does the work.
     LOAN = "loan"

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from holdfast.web.admin.handlers import Ask, Handler
 from holdfast.web.joint.asking import Shards
+from holdfast.web.joint.route_rules import RULES
 from holdfast.web.joint.rules import Same
-from holdfast.web.joint.ways import RULES
 
 
 def among(shards: Shards, own: Handler) -> Handler:

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.web.admin.resources import ROUTES
 from holdfast.web.joint import rules
-from holdfast.web.joint.ways import RULES
+from holdfast.web.joint.route_rules import RULES
 from tests.web.forwarding.operators import API, Operator, operator
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json, Person
