@@ -2,8 +2,8 @@
 
 The log does no I/O: it makes frames, and its port passes them to the store. Frames with durable
 messages are appended by the script that stores these. Passing entries leave at the end of each
-turn, and no one waits for them. Messages among them that the store does not take in time go another
-way.
+turn, and no one waits for them. Messages among them that the store does not take in time go over
+links instead.
 """
 
 from collections import deque
@@ -65,7 +65,7 @@ class LogPort(Protocol):
 
 
 class PassingPort(Protocol):
-    """What messages that are not stored do apart from the log."""
+    """The links, over which messages that are not stored go instead of the log."""
 
     def behind(self) -> Behind:
         """Return what the others must have got before frames with messages."""
@@ -88,7 +88,7 @@ class _Unanswered:
     def __init__(self, since: float, entries: Sequence[Addressed]) -> None:
         self.since = since
         self.count = len(entries)
-        # Those that have not gone another way. The log may get all of them all the same.
+        # Those that have not gone over links. The log may get all of them all the same.
         self.entries = entries
 
 
@@ -242,7 +242,7 @@ class Log:
             self._give_up(self._take_oldest())
 
     def _give_up(self, entries: Sequence[Addressed]) -> None:
-        """Let messages go another way, and drop everything else."""
+        """Let messages go over links, and drop everything else."""
         messages = _messages(entries)
         self.dropped += len(entries) - len(messages)
         if messages:
@@ -250,7 +250,7 @@ class Log:
             self.dropped += lost
 
     def _give_up_unanswered(self, now: float) -> None:
-        """Let messages go another way that the store may take or not."""
+        """Let messages go over links that the store may take or not."""
         for asked in self._unanswered.values():
             if now - asked.since < _WAIT_S:
                 return

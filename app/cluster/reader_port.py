@@ -12,7 +12,7 @@ A = TypeVar("A")
 
 
 class Move(NamedTuple):
-    """How a call moves the place in the store: from one text to another."""
+    """How far a script moves the place in the store: from one text to another."""
 
     before: str
     behind: str
@@ -43,11 +43,11 @@ class Gap(NamedTuple):
 class Sorted(NamedTuple, Generic[A]):
     """What becomes of the entries of a frame, in its order."""
 
-    # The messages. When they are read, those get them that need no store.
+    # The messages. Receivers that need no store get them when they are read.
     at_once: Sequence[A]
-    # What has durable receivers here, which get it when it is stored.
+    # What the store of this shard has to have: messages for durable receivers, and calls.
     kept: Sequence[A]
-    # This, and what may have to come behind it.
+    # What is shown then: messages with durable receivers, calls and answers.
     later: Sequence[A]
     # How many bytes the kept ones have.
     size: int
@@ -81,7 +81,7 @@ class ReaderPort(Protocol[A]):
         ...
 
     def may_show(self, behind: Behind) -> bool:
-        """Return whether everything is shown that comes before a frame on another way."""
+        """Return whether all is shown that links had to bring before a frame."""
         ...
 
     def show_at_once(self, place: Place, entries: Sequence[A]) -> None:
@@ -89,11 +89,11 @@ class ReaderPort(Protocol[A]):
         ...
 
     def showed_at_once(self) -> None:
-        """Show what comes behind the last frame on another way, before the next one."""
+        """Show what links have brought that follows the last frame, before the next one."""
         ...
 
     def show(self, place: Place, entries: Sequence[A]) -> None:
-        """Deliver the entries of the frame before this place that are stored now."""
+        """Deliver the entries of the frame before this place, which the store has now."""
         ...
 
     def learn(self, place: Place, facts: Facts, seen: Seen) -> None:

@@ -364,12 +364,12 @@ class LogReader(Generic[A]):
             self._show()
 
     def go_on(self) -> None:
-        """Show what had to wait for something on another way."""
+        """Show what had to wait for something that links bring."""
         self._show()
 
     def _show(self) -> None:
         if self._is_showing:
-            # What was shown on another way lets the loop below go on.
+            # What links brought lets the loop below go on.
             return
         self._is_showing = True
         try:

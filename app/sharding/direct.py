@@ -16,7 +16,7 @@ from holdfast.cluster.places import NOWHERE, Place, PlaceUnreadable, has_reached
 from holdfast.sharding.arrivals import Arrival, Arrivals
 from holdfast.sharding.early import Cause
 from holdfast.sharding.kept_first import MOST_BYTES, WAIT_S
-from holdfast.sharding.pruning import Pruning, Way
+from holdfast.sharding.pruning import Pruning, Source
 
 if TYPE_CHECKING:
     from holdfast.cluster.reading import LogReader
@@ -67,9 +67,9 @@ class DirectArrivals:
         self.reader: LogReader[Arrival] | None = None
         # The link, 0 if there is none, and how many of its frames have come.
         self._link = self._came = 0
-        self._way: Way | None = None
+        self._source: Source | None = None
         # Newer links that have brought nothing so far, in their order.
-        self._newer: dict[int, Way] = {}
+        self._newer: dict[int, Source] = {}
         # For which link the log waits, and since when; None if for no link.
         self._awaited: tuple[int, float] | None = None
         # By channel, what waits.
@@ -78,20 +78,20 @@ class DirectArrivals:
         # The place in the log for which nothing waits any more: it could not be read in time.
         self._given_up = NOWHERE
 
-    def open(self, link: int, way: Way) -> None:
+    def open(self, link: int, source: Source) -> None:
         """Expect frames on the link with this number, and others on the former one until then."""
-        if self._link and way is not self._way:
-            for former in [each for each, known in self._newer.items() if known is way]:
+        if self._link and source is not self._source:
+            for former in [each for each, known in self._newer.items() if known is source]:
                 del self._newer[former]
-            self._newer[link] = way
+            self._newer[link] = source
             self._go_on_with_log()
         else:
-            self._use(link, way)
+            self._use(link, source)
 
-    def _use(self, link: int, way: Way | None) -> None:
-        self._link, self._came, self._way = link, 0, way
+    def _use(self, link: int, source: Source | None) -> None:
+        self._link, self._came, self._source = link, 0, source
         self._awaited = None
-        self.pruning.begin(way)
+        self.pruning.begin(source)
         self._go_on_with_log()
 
     def lost(self, link: int) -> None:
@@ -186,11 +186,11 @@ class DirectArrivals:
             self._give_up()
 
     def _cut(self, link: int) -> None:
-        way = self._way if link == self._link else self._newer.get(link)
-        if way is not None:
+        source = self._source if link == self._link else self._newer.get(link)
+        if source is not None:
             log.warning("a link to shard %d is cut: it does not bring what it should", self._shard)
             self.lost(link)
-            way.cut()
+            source.cut()
 
     def show_held(self) -> None:
         """Show what has waited for the log, as far as that is read or given up."""
@@ -278,10 +278,10 @@ class Inlet:
         }
         self._stamp = stamp
 
-    def open_link(self, shard: int, way: Way) -> int:
+    def open_link(self, shard: int, source: Source) -> int:
         """Return the number of the link on which a shard is about to send."""
         number = self._stamp()
-        self.direct[shard].open(number, way)
+        self.direct[shard].open(number, source)
         return number
 
     def take_messages(self, shard: int, link: int, n: int, frame: bytes) -> None:

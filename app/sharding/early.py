@@ -15,7 +15,7 @@ _PAUSE_S: Final = 10.0
 
 
 class Cause(Enum):
-    """Why a message came before a stored one of its channel, or by another way than it."""
+    """Why a message came before a stored one of its channel, or over a link instead of the log."""
 
     # The store of the publisher's shard could not be read in time.
     SENDER_STORE = "sender_store"
@@ -33,7 +33,7 @@ _WHY: Final = {
 
 
 class Early:
-    """The books of such messages.
+    """The books of messages that came early: `passing` and `kept_first` explain for what they wait.
 
     Args:
         note: Notes a number of them for a cause in the journal.

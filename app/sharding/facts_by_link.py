@@ -17,7 +17,7 @@ _PER_S: Final = 1000
 
 
 class Outlet(Protocol):
-    """The way to another shard."""
+    """The link to another shard."""
 
     def ask(self, place: str, /) -> None:
         """Ask to be told when all facts up to this place are known."""

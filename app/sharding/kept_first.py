@@ -1,7 +1,8 @@
-"""Lets durable sessions get messages that are not stored behind stored ones that came before.
+"""Holds messages that are not stored back from durable sessions, which get stored ones first.
 
-The store of this shard may be slow or away. Only messages of the same channel wait for it, and not
-for long: as on one server, all that is published would wait else.
+A stored message of another shard reaches a durable session when the store of this shard has it,
+which may be slow or away. What follows it on its channel and is not stored waits for that, a few
+seconds at most.
 """
 
 from collections import Counter, deque

@@ -1,4 +1,4 @@
-"""Which way messages that are not stored take to other shards: links, or the log.
+"""Passes messages that are not stored on to other shards: over links, or by the log.
 
 A link takes them to another process without a store. The log takes them if there is no link to
 some shard for now, and as long as it has not answered for earlier ones of their channel. On a link,

@@ -17,8 +17,8 @@ MOST: Final = 10_000
 PATIENCE_S: Final = 2.0
 
 
-class Way(Protocol):
-    """A link, as the shard sees it that gets messages there."""
+class Source(Protocol):
+    """The link by which this shard gets messages of another one."""
 
     def cut(self) -> None:
         """End the link."""
@@ -41,7 +41,7 @@ class Pruning:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._way: Way | None = None
+        self._source: Source | None = None
         # By channel, how many frames had useless messages; and the channels to prune.
         self._useless: dict[str, int] = {}
         self._due: dict[str, None] = {}
@@ -52,24 +52,24 @@ class Pruning:
         # What waits for grafts, in their order.
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
 
-    def begin(self, way: Way | None) -> None:
+    def begin(self, source: Source | None) -> None:
         """Expect messages on a link, on which nothing is pruned so far, or on none.
 
         It may be the same link, on which none came for a while: the sender is told to forget what
         was pruned, and confirms that and earlier grafts.
         """
-        former, self._way = self._way, way
-        if way is not None and way is former and self._pruned:
-            self._graft(way, "")
+        former, self._source = self._source, source
+        if source is not None and source is former and self._pruned:
+            self._graft(source, "")
         self._useless.clear()
         self._due.clear()
         self._pruned.clear()
-        if way is not former:
+        if source is not former:
             self.grafted(self._last)
 
     def count_useless(self, channels: Iterable[str]) -> None:
         """Count a frame for each of these channels, which have no receivers."""
-        if self._way is None:
+        if self._source is None:
             return
         for channel in channels:
             count = self._useless.get(channel, 0) + 1
@@ -83,37 +83,37 @@ class Pruning:
 
     def tick(self) -> None:
         """Prune what is to be pruned: together, because each call wakes the sender."""
-        if self._way is None or not self._due:
+        if self._source is None or not self._due:
             return
         if len(self._pruned) + len(self._due) > MOST:
-            self._graft(self._way, "")
+            self._graft(self._source, "")
         due, self._due = [*self._due], {}
         self._pruned.update(due)
-        self._way.prune(due)
+        self._source.prune(due)
 
     def join(self, channel: str, *, is_pattern: bool) -> None:
         """Graft what a receiver has subscribed to: a channel, or any that may match a pattern."""
-        if self._way is None:
+        if self._source is None:
             return
         if is_pattern:
             self._useless.clear()
             self._due.clear()
             if self._pruned:
-                self._graft(self._way, "")
+                self._graft(self._source, "")
         else:
             self._useless.pop(channel, None)
             self._due.pop(channel, None)
             if channel in self._pruned:
-                self._graft(self._way, channel)
+                self._graft(self._source, channel)
 
-    def _graft(self, way: Way, channel: str) -> None:
+    def _graft(self, source: Source, channel: str) -> None:
         if channel:
             self._pruned.discard(channel)
         else:
             self._pruned.clear()
         self._last += 1
         self._grafting.append((self._last, self._clock()))
-        way.graft(channel, self._last)
+        source.graft(channel, self._last)
 
     @property
     def is_grafting(self) -> bool:

@@ -16,7 +16,7 @@ class _Call(NamedTuple):
 
 
 class RepeatedCalls:
-    """Such calls, each about a request: it is over when that has ended.
+    """Calls about requests, each repeated until it is answered or its request has ended.
 
     An operation may be carried out more than once.
     """

@@ -50,7 +50,7 @@ class Arrivals:
         self.behind.append({**behind})
 
 
-class Way:
+class Source:
     """A link that remembers what it is asked for."""
 
     def __init__(self, world: "World") -> None:
@@ -80,7 +80,7 @@ class World:
         self.direct.reader = cast("Any", self.reader)
         self.cut = 0
         self.asked: list[str] = []
-        self.direct.open(LINK, Way(self))
+        self.direct.open(LINK, Source(self))
 
     def _go_on(self) -> None:
         self.went_on += 1
@@ -236,7 +236,7 @@ def test_words_that_are_no_numbers_and_no_places_delay_nothing() -> None:
 def test_a_newer_link_that_brings_nothing_does_not_end_the_one_in_use() -> None:
     world = World()
     world.comes(1)
-    world.direct.open(6, Way(world))
+    world.direct.open(6, Source(world))
     world.comes(2)
     world.direct.lost(6)
     world.comes(3)
@@ -248,7 +248,7 @@ def test_a_newer_link_that_brings_nothing_does_not_end_the_one_in_use() -> None:
 def test_the_first_frame_of_a_newer_link_ends_all_before_it() -> None:
     world = World()
     for link in (6, 7, 8):
-        world.direct.open(link, Way(world))
+        world.direct.open(link, Source(world))
     world.comes(1, link=7)
     world.comes(2)
     world.comes(3, link=6)
@@ -261,7 +261,7 @@ def test_the_first_frame_of_a_newer_link_ends_all_before_it() -> None:
 def test_after_a_link_the_next_newer_one_is_used() -> None:
     world = World()
     for link in (6, 7):
-        world.direct.open(link, Way(world))
+        world.direct.open(link, Source(world))
     world.direct.pruning.when_grafted(lambda: world.asked.append("grafted"))
     world.direct.lost(LINK)
     assert world.asked == ["grafted"]
@@ -272,9 +272,9 @@ def test_after_a_link_the_next_newer_one_is_used() -> None:
 
 def test_a_newer_link_that_opens_anew_is_known_by_its_new_number() -> None:
     world = World()
-    way = Way(world)
-    world.direct.open(6, way)
-    world.direct.open(7, way)
+    source = Source(world)
+    world.direct.open(6, source)
+    world.direct.open(7, source)
     assert world.direct.has_come("6 1")
     world.direct.lost(LINK)
     world.comes(1, link=7)
@@ -283,7 +283,7 @@ def test_a_newer_link_that_opens_anew_is_known_by_its_new_number() -> None:
 
 def test_the_log_waits_for_a_newer_link_and_cuts_that_alone() -> None:
     world = World()
-    world.direct.open(6, Way(world))
+    world.direct.open(6, Source(world))
     assert not world.direct.has_come("6 1")
     world.now += 2.1
     world.direct.go_on()
