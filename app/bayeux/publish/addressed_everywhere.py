@@ -75,28 +75,16 @@ class _Sending:
         if self._state.hub.is_coming(turn.channel):
             self._state.when_kept(partial(self._begin_later, turn))
             return False
-        return self._send_stored(turn)
+        return self._ask(turn)
 
     def _begin_later(self, turn: Turn, _: float) -> None:
-        if self._send_stored(turn):
+        if self._ask(turn):
             self._parts.order.over(turn)
 
-    def _send_stored(self, turn: Turn) -> bool:
-        """Ask them, when the store has the request that they are asked for, as for work.
-
-        With subscribers, the message is stored here, too, and the request with it.
-        """
-        request = self._qos.request
-        is_kept = request is not None and request.requester.is_durable
-        if request is None or not is_kept or self._qos.is_subscribable:
-            return self._send(turn)
-        self._state.requests.keep_by_itself(request)
-        self._state.store.after(partial(self._send_later, turn))
-        return False
-
-    def _send_later(self, turn: Turn) -> None:
-        if self._send(turn):
-            self._parts.order.over(turn)
+    def _ask(self, turn: Turn) -> bool:
+        # With subscribers, the message is stored here, too, and the request with it.
+        request = None if self._qos.is_subscribable else self._qos.request
+        return self._parts.order.ask(request, self._send, turn)
 
     def _send(self, turn: Turn) -> bool:
         is_subscribable = self._qos.is_subscribable

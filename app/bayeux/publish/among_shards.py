@@ -44,12 +44,14 @@ class AmongShards(Publishing):
         # What `complete_cursor` returned last.
         self._complete = 0
         here = AddressedHere(state, ptp, requests)
-        self._order = ChannelOrder(state.log)
+        self._order = ChannelOrder(state)
         self._everywhere = AddressedEverywhere(state, here, self._order)
         self.made = MadeTopics(state, others, self.home_of, counts)
         # Does what other shards ask for.
         self.at_home = AtHome(
-            *(state, homes, requests), partial(self.made.publish, go=self._publish_here)
+            *(state, homes, self._order),
+            requests=requests,
+            publish_here=partial(self.made.publish, go=self._publish_here),
         )
 
     def _check_holds(self, publish: EventPublish) -> None:

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from functools import partial
 
 from holdfast.bayeux.publish.answering_others import AnsweringOthers
+from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.home_call import PUBLISHED, asked_of_home, publish_in
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.publish.requests import take_outcome
 from holdfast.bayeux.publish.results import Result, State, refusal
-from holdfast.bayeux.session import Session
-from holdfast.bayeux.state.calls import Answer, Asker, Asking, said_by
+from holdfast.bayeux.state.calls import Answer, Asker, Asking, Heard, said_by
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.messages.crossing import Spared
@@ -18,7 +18,6 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestStep
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.requests.of_others import Asked
-from holdfast.delivery.requests.request import Request
 from holdfast.delivery.shared_queues.work_queues import key_of_queue
 from holdfast.delivery.topics.configured import Topic, TopicRecord
 from holdfast.delivery.topics.counting import topic_of
@@ -35,17 +34,17 @@ class AtHome:
         self,
         state: ServerState,
         homes: HomesPort,
+        order: ChannelOrder,
+        *,
         requests: AnsweringOthers,
         publish_here: PublishHere,
     ) -> None:
-        self._state, self._homes = state, homes
+        self._state, self._homes, self._order = state, homes, order
         self.requests = requests
         self._publish_here = publish_here
         # By topic: how many messages that are on their way to the store have saved it, and the
         # record that was saved last.
         self._drafts: dict[str, tuple[int, TopicRecord]] = {}
-        # How many calls wait until the store has what precedes them.
-        self._waiting = 0
         state.calls.handle(PUBLISHED, self._carry_out)
 
     # For clients here
@@ -64,34 +63,19 @@ class AtHome:
             # Until then, nothing else has this one.
             draft.id = self._state.node.stamp()
             qos.request.is_work, qos.request.unheard = True, (home,)
+            if qos.request.is_durable:
+                qos.request.id = draft.id
         qos.qualify(draft, sender)
         asked = asked_of_home(publish, draft, wire, echoes=echoes)
-        send = partial(self._state.calls.send, home, PUBLISHED, asked)
-        self._send_in_order(
-            qos.request, draft, partial(send, partial(self._answered, publish, draft))
-        )
+        answered = partial(self._answered, publish, draft)
+        ask = partial(self._ask, home, asked, answered)
+        self._order.take(Turn(draft.channel, partial(self._order.ask, qos.request, ask)))
         return None
 
-    def _send_in_order(
-        self, request: Request[Session] | None, draft: Message, send: Callable[[], None]
-    ) -> None:
-        """Ask the home, when the store has the request that it is asked for.
-
-        Otherwise, after a kill, sessions would answer a request of which its shard knows nothing.
-        """
-        is_kept = request is not None and request.requester.is_durable
-        if request is not None and is_kept:
-            request.id = draft.id
-            self._state.requests.keep_by_itself(request)
-        if is_kept or self._waiting:
-            self._waiting += 1
-            self._state.store.after(partial(self._send_waiting, send))
-        else:
-            send()
-
-    def _send_waiting(self, send: Callable[[], None]) -> None:
-        self._waiting -= 1
-        send()
+    def _ask(self, home: int, asked: Asking, answered: Heard, _: Turn) -> bool:
+        self._state.calls.send(home, PUBLISHED, asked, answered)
+        # The next one may follow at once.
+        return True
 
     def _answered(self, publish: EventPublish, draft: Message, answer: Answer | None) -> None:
         outcome = PersistOutcome.UNKNOWN

@@ -2,7 +2,14 @@
 
 from collections import deque
 from collections.abc import Callable
-from logging import Logger
+from functools import partial
+from typing import TYPE_CHECKING
+
+from holdfast.bayeux.state.server_state import ServerState
+
+if TYPE_CHECKING:
+    from holdfast.bayeux.session import Session
+    from holdfast.delivery.requests.request import Request
 
 
 class Turn:
@@ -29,8 +36,8 @@ class Turn:
 class ChannelOrder:
     """The publishes that wait, by channel. Without other shards, there are never any."""
 
-    def __init__(self, log: Logger) -> None:
-        self._log = log
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
         self.waiting: dict[str, deque[Turn]] = {}
 
     def take(self, turn: Turn) -> None:
@@ -40,6 +47,29 @@ class ChannelOrder:
             waiting.append(turn)
         elif not turn.begin(turn):
             self.waiting[turn.channel] = deque([turn])
+
+    def ask(
+        self, request: "Request[Session] | None", ask: Callable[[Turn], bool], turn: Turn
+    ) -> bool:
+        """Ask other shards, when the store has the request that they are asked for.
+
+        Otherwise, after a kill, sessions would answer a request of which its shard knows nothing.
+
+        Args:
+            ask: Asks them. Returns whether the publish is over.
+
+        Returns:
+            Whether it is.
+        """
+        if request is None or not request.is_durable:
+            return ask(turn)
+        self._state.requests.keep_by_itself(request)
+        self._state.store.after(partial(self._ask_later, turn, ask))
+        return False
+
+    def _ask_later(self, turn: Turn, ask: Callable[[Turn], bool]) -> None:
+        if ask(turn):
+            self.over(turn)
 
     def over(self, turn: Turn, *, is_lost: bool = False) -> None:
         """Go on behind a publish that is over.
@@ -65,5 +95,5 @@ class ChannelOrder:
             return turn.begin(turn)
         except Exception:
             # The others must not wait forever.
-            self._log.exception("a publish to %s failed", turn.channel)
+            self._state.log.exception("a publish to %s failed", turn.channel)
             return True

@@ -58,7 +58,7 @@ class MadeTopics:
         self._state = state
         self._others = others
         self._home_of = home_of
-        self._order = ChannelOrder(state.log)
+        self._order = ChannelOrder(state)
         # Topics that this shard tells the others, and whether each has had no publish for a while.
         self._told: dict[str, bool] = {}
         # The ones that all others know.
