@@ -191,14 +191,16 @@ def _make_moving(
     if bayeux.far is None:
         return None
     # A server alone need not load it.
-    from holdfast.store.replays.moving import REPLAYS, Moving
+    from holdfast.store.replays.moving import Moving
 
     _, homes, others = far_parts_of(bayeux).neighbours
 
     def make(is_over: "IsOver") -> Moving:
-        moving = Moving(store, letters, receivers, homes, others.is_away, is_over)
-        bayeux.state.calls.read(REPLAYS, moving.carry_out)
-        return moving
+        return Moving(
+            *(store, letters, receivers, homes.others, bayeux.state.calls),
+            is_away=others.is_away,
+            is_over=is_over,
+        )
 
     return make
 

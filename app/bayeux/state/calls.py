@@ -122,16 +122,11 @@ class Calls:
         self._log = log
         # With the ways on which messages travel to owners, and back.
         self._handlers: dict[str, tuple[Handler, Way]] = {}
-        self._readers: dict[str, Callable[[ShardCall, float], None]] = {}
 
     def handle(self, operation: str, handler: Handler, way: Way = Way.CALL) -> None:
         """Let the handler carry an operation out wherever this shard is the owner."""
         assert operation not in self._handlers
         self._handlers[operation] = handler, way
-
-    def read(self, what: str, reader: Callable[[ShardCall, float], None]) -> None:
-        """Let this read and answer calls of other shards that have another form."""
-        self._readers[what] = reader
 
     # Owners
 
@@ -198,10 +193,6 @@ class Calls:
         homes = self._homes
         assert homes is not None
         try:
-            reader = self._readers.get(call.what)
-            if reader is not None:
-                reader(call, now)
-                return
             handler, way = self._handlers[call.what]
             handler(disclosed(call.data), _FarAsker(homes, call, way), now)
         except Exception:

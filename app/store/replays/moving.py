@@ -8,16 +8,12 @@ whichever process is killed.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
-import orjson
-
-from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.letters.dead import DeadLetter, LetterState
-from holdfast.delivery.messages.shard_call import ShardCall
-from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.ports.far_calls import AskerPort, CallsPort
 from holdfast.store.format import records, scripts
 from holdfast.store.format.scripts import Take
 from holdfast.store.letters.administration import Letters
@@ -25,9 +21,11 @@ from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.replays.job_records import Job, is_taken
 from holdfast.store.store import Store
 
-# What the operation is called.
-REPLAYS: Final = "replays"
-# How many dead letters, and roughly how many bytes, one of them has.
+# What the operations are called, of the shard that has the session.
+SESSION: Final = "replay session"
+LETTERS: Final = "replay letters"
+ALL_MOVED: Final = "replay moved"
+# How many dead letters, and roughly how many bytes, one call has.
 _PART = 100
 _PART_BYTES = 128 * 1024
 # How long one waits for the others of which nothing is heard, and how often it looks.
@@ -91,25 +89,30 @@ class Moving:
         store: Store,
         letters: Letters,
         whereabouts: Whereabouts,
-        homes: HomesPort,
+        others: Sequence[int],
+        calls: CallsPort,
+        *,
         is_away: Callable[[int], bool],
         is_over: IsOver,
     ) -> None:
         self._store = store
         self._letters = letters
         self._whereabouts = whereabouts
-        self._homes = homes
+        self._others, self._calls = others, calls
         self._is_away, self._is_over = is_away, is_over
         self._loop = asyncio.get_running_loop()
         self._jobs: dict[str, _Heard] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        calls.handle(SESSION, self._look)
+        calls.handle(LETTERS, self._take_letters)
+        calls.handle(ALL_MOVED, self._hear_all)
 
     async def look(self, receiver: str | None) -> FarSession | None:
         """Return a session of another shard. Raises `StoreUnavailable` if that does not answer."""
         if receiver is None or (shard := self._whereabouts.shard_of(receiver)) is None:
             return None
-        found = await self._ask(shard, to_json({"session": receiver}))
-        if found is None or "is_there" not in found:
+        found = await self._ask(shard, SESSION, {"session": receiver})
+        if not found:
             raise StoreUnavailable(f"shard {shard} does not answer")
         return FarSession(shard, found["is_away"]) if found["is_there"] else None
 
@@ -155,10 +158,9 @@ class Moving:
         taken = await self._take(job, letters)
         if not taken:
             return
-        found = [records.pack_letter(each, {}) for each in taken]
-        head = {"job": job.id, "sizes": [len(each) for each in found]}
-        data = to_json(head) + b"\n" + b"".join(found)
-        while (answer := await self._ask(shard, data)) is None or "stored" not in answer:
+        found = [records.pack_letter(each, {}).decode() for each in taken]
+        asked = {"job": job.id, "letters": found}
+        while not await self._ask(shard, LETTERS, asked):
             await pause(_AGAIN_S)
         await self._letters.remove(taken)
 
@@ -183,15 +185,14 @@ class Moving:
         return taken + [each._replace(job=job.id) for each in more]
 
     async def _wait_for_others(self, job: Job, pause: Pause) -> None:
-        others = self._homes.others
-        untold = {*others}
+        untold = {*self._others}
         heard = self._heard(job.id)
         heard.at = self._loop.time()
         while True:
-            for shard in [each for each in untold if self._homes.may_send(each)]:
+            for shard in [each for each in untold if self._calls.may_ask(each)]:
                 untold.discard(shard)
                 self._tell(job, shard, untold)
-            awaited = (each for each in others if each in untold or each not in heard.shards)
+            awaited = (each for each in self._others if each in untold or each not in heard.shards)
             is_late = self._loop.time() - heard.at >= _PATIENCE_S
             if is_late or all(self._is_away(each) for each in awaited):
                 return
@@ -203,69 +204,62 @@ class Moving:
         It answers whether this one has all of its letters: it may have said so to a process before.
         """
 
-        def answered(answer: bytes | None) -> None:
+        def answered(answer: dict[str, Any] | None) -> None:
             if answer is None:
                 untold.add(shard)
-            elif orjson.loads(answer).get("are_all"):
+            elif answer.get("are_all"):
                 self._heard(job.id).shards.add(shard)
 
-        data = to_json({"job": job.id, "are_all": True})
-        self._homes.send(shard, REPLAYS, data, answered)
+        self._calls.send(shard, ALL_MOVED, {"job": job.id}, answered)
 
-    async def _ask(self, shard: int, data: bytes) -> dict[str, Any] | None:
+    async def _ask(
+        self, shard: int, operation: str, asked: dict[str, Any]
+    ) -> dict[str, Any] | None:
         """Return what the other shard answers; None if it does not."""
-        if not self._homes.may_send(shard):
+        if not self._calls.may_ask(shard):
             return None
-        answer: asyncio.Future[bytes | None] = self._loop.create_future()
-        self._homes.send(shard, REPLAYS, data, lambda found: _set(answer, found))
-        found = await answer
-        return None if found is None else cast("dict[str, Any]", orjson.loads(found))
+        answer: asyncio.Future[dict[str, Any] | None] = self._loop.create_future()
+        self._calls.send(shard, operation, asked, lambda found: _set(answer, found))
+        return await answer
 
     # What others ask
 
-    def carry_out(self, call: ShardCall, now: float) -> None:
-        """Do what another shard asks, and answer."""
-        line, _, stored = call.data.partition(b"\n")
-        head = orjson.loads(line)
-        if "session" in head:
-            self._say(call, head["session"])
-            return
-        heard = self._heard(head["job"])
+    def _look(self, asked: Mapping[str, Any], asker: AskerPort, _: float) -> None:
+        is_there = self._whereabouts.is_durable(asked["session"]) is not None
+        is_away = self._whereabouts.is_away(asked["session"])
+        asker.answer({"is_there": is_there, "is_away": is_away})
+
+    def _take_letters(self, asked: Mapping[str, Any], asker: AskerPort, _: float) -> None:
+        self._heard(asked["job"]).at = self._loop.time()
+        letters = [records.unpack_letter(each.encode()) for each in asked["letters"]]
+        self._begin(self._store_letters(letters, asker))
+
+    def _hear_all(self, asked: Mapping[str, Any], asker: AskerPort, _: float) -> None:
+        assert asker.shard is not None
+        heard = self._heard(asked["job"])
         heard.at = self._loop.time()
-        if "sizes" in head:
-            self._begin(self._store_letters(call, head["sizes"], stored))
-        else:
-            heard.shards.add(call.sender)
-            self._begin(self._say_if_all(call, head["job"]))
+        heard.shards.add(asker.shard)
+        self._begin(self._say_if_all(asked["job"], asker))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _say(self, call: ShardCall, key: str) -> None:
-        is_there = self._whereabouts.is_durable(key) is not None
-        is_away = self._whereabouts.is_away(key)
-        self._homes.answer(call, to_json({"is_there": is_there, "is_away": is_away}))
-
-    async def _say_if_all(self, call: ShardCall, job: str) -> None:
+    async def _say_if_all(self, job: str, asker: AskerPort) -> None:
         try:
             are_all = self._heard(job).has_moved or await self._is_over(job)
         except StoreUnavailable:
             are_all = False
-        self._homes.answer(call, to_json({"are_all": are_all}))
+        asker.answer({"are_all": are_all})
 
-    async def _store_letters(self, call: ShardCall, sizes: Sequence[int], stored: bytes) -> None:
-        answer, at = {"stored": True}, 0
-        found = []
-        for size in sizes:
-            found.append(records.unpack_letter(stored[at : at + size]))
-            at += size
+    async def _store_letters(self, letters: list[DeadLetter], asker: AskerPort) -> None:
+        answer = {"stored": True}
         try:
-            await self._letters.add(found)
+            await self._letters.add(letters)
         except StoreUnavailable:
             answer = {}
-        self._homes.answer(call, to_json(answer))
+        asker.answer(answer)
 
     def _heard(self, job: str) -> _Heard:
         if job not in self._jobs:
@@ -282,6 +276,6 @@ def _is_meant(job: Job, letter: DeadLetter) -> bool:
     return letter.state is LetterState.NEW and letter.generation < job.options.max_replays
 
 
-def _set(answer: "asyncio.Future[bytes | None]", found: bytes | None) -> None:
+def _set(answer: "asyncio.Future[dict[str, Any] | None]", found: dict[str, Any] | None) -> None:
     if not answer.done():
         answer.set_result(found)
