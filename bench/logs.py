@@ -11,7 +11,7 @@ from typing import Any
 
 from redis import Redis
 
-from holdfast.cluster.frames import DURABLE, MESSAGE, Entry, read, write
+from holdfast.cluster.frames import DURABLE, MESSAGE, LogEntry, read, write
 from holdfast.delivery.messages.message import Message
 from holdfast.store.format import log_scripts, scripts
 from holdfast.store.format.keys import RedisKeys
@@ -28,10 +28,12 @@ CALLS = 500
 DATA = b'{"channel":"/chat/room","data":{"text":"' + b"x" * 205 + b'"}}'
 
 
-def entries(count: int, first: int = 0) -> list[Entry]:
+def entries(count: int, first: int = 0) -> list[LogEntry]:
     """Messages on a hundred channels, each of 250 bytes."""
     return [
-        Entry(MESSAGE, f"/chat/room{n % 100:03d}", first + n, f"client/{n % 40}/1", DURABLE, DATA)
+        LogEntry(
+            MESSAGE, f"/chat/room{n % 100:03d}", first + n, f"client/{n % 40}/1", DURABLE, DATA
+        )
         for n in range(count)
     ]
 
@@ -99,7 +101,7 @@ class Store:
         return (self.busy() - begin) / frames
 
 
-def message_of(entry: Entry) -> Message:
+def message_of(entry: LogEntry) -> Message:
     message = Message(entry.data, id=entry.id, channel=entry.channel, sender=entry.publisher)
     message.is_durable = True
     return message

@@ -9,7 +9,7 @@ not wait for each other.
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from holdfast.cluster.frames import ANSWER, CALL, Entry
+from holdfast.cluster.frames import ANSWER, CALL, LogEntry
 from holdfast.delivery.messages.shard_call import ShardCall
 
 # How long a sender waits for an answer, and how many may wait.
@@ -35,7 +35,7 @@ class SentCalls:
         pass_on: Adds an entry for a shard to the log.
     """
 
-    def __init__(self, pass_on: Callable[[Entry, int], None]) -> None:
+    def __init__(self, pass_on: Callable[[LogEntry, int], None]) -> None:
         self._pass_on = pass_on
         self._sent: dict[int, _Sent] = {}
         # Answers that came too late, or to an earlier process.
@@ -51,7 +51,7 @@ class SentCalls:
 
     def send(
         self,
-        call: Entry,
+        call: LogEntry,
         shard: int,
         now: float,
         done: Callable[[bytes | None], None],
@@ -64,7 +64,7 @@ class SentCalls:
         self._sent[call.id] = _Sent(now + PATIENCE_S, done)
         self._pass_on(call, shard)
 
-    def answered(self, entry: Entry) -> None:
+    def answered(self, entry: LogEntry) -> None:
         """Take an answer from a log."""
         sent = self._sent.get(entry.id)
         if sent is None:
@@ -94,7 +94,7 @@ class Received(NamedTuple):
 
     # The shard that sent it.
     sender: int
-    entry: Entry
+    entry: LogEntry
 
     @property
     def name(self) -> str:
@@ -112,7 +112,7 @@ class Done(NamedTuple):
     """What the script that does what a call asks does besides: remove it, append the answer."""
 
     name: str
-    answer: Entry
+    answer: LogEntry
     shard: int
 
 
@@ -134,7 +134,7 @@ class UndoneCalls:
         """Yield the calls that are not done."""
         yield from self._calls.values()
 
-    def take(self, sender: int, call: Entry) -> None:
+    def take(self, sender: int, call: LogEntry) -> None:
         """Do a call that the store has."""
         received = Received(sender, call)
         if received.name in self._calls:
@@ -150,14 +150,14 @@ class UndoneCalls:
 
 def done_with(call: ShardCall, answer: bytes, flags: int = 0) -> Done:
     """Return what the script does besides that does what a call asks: see `Effect`."""
-    return Done(call.name, Entry(ANSWER, "", call.id, "", flags, answer), call.sender)
+    return Done(call.name, LogEntry(ANSWER, "", call.id, "", flags, answer), call.sender)
 
 
-def confirmation_of(call: ShardCall) -> Entry:
+def confirmation_of(call: ShardCall) -> LogEntry:
     """Return what follows an answer that waits for replicas."""
-    return Entry(ANSWER, "", call.id, "", CONFIRMED, _NO_ANSWER)
+    return LogEntry(ANSWER, "", call.id, "", CONFIRMED, _NO_ANSWER)
 
 
-def call(what: str, id: int, data: bytes) -> Entry:
+def call(what: str, id: int, data: bytes) -> LogEntry:
     """Return the entry of a call: `what` is its operation."""
-    return Entry(CALL, what, id, "", 0, data)
+    return LogEntry(CALL, what, id, "", 0, data)

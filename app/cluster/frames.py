@@ -45,7 +45,7 @@ class FrameUnreadable(ValueError):
     """Bytes are no frame, or a frame of a version that this release does not read."""
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """What a shard has for others: a message, or a call or an answer for one of them."""
 
     kind: int
@@ -73,7 +73,7 @@ _NOTHING_BEFORE: Final[Behind] = {}
 
 
 def write(
-    entries: Collection[Entry],
+    entries: Collection[LogEntry],
     facts: Facts = _NO_FACTS,
     seen: Seen = _NOTHING_SEEN,
     behind: Behind = _NOTHING_BEFORE,
@@ -99,9 +99,9 @@ def write(
     return b"".join([start, names, *rows, *[entry.data for entry in entries]])
 
 
-def split(entries: Iterable[Entry], most: int = MOST_BYTES) -> Iterator[list[Entry]]:
+def split(entries: Iterable[LogEntry], most: int = MOST_BYTES) -> Iterator[list[LogEntry]]:
     """Yield the entries in parts that each fit into a frame, in order."""
-    part: list[Entry] = []
+    part: list[LogEntry] = []
     size = 0
     for entry in entries:
         if part and (size + entry.size > most or len(part) >= MOST_ENTRIES):
@@ -155,20 +155,20 @@ class Frame:
         """Whether its sender may wait until others have taken it: it has stored facts."""
         return bool(self.facts) and any(name != COMPLETE for name in self.facts)
 
-    def entries(self, is_wanted: Sequence[object]) -> list[Entry]:
+    def entries(self, is_wanted: Sequence[object]) -> list[LogEntry]:
         """Return the entries on the channels for which this list has something true."""
-        found: list[Entry] = []
+        found: list[LogEntry] = []
         frame, at = self._bytes, self._at
         channels, publishers = self.channels, self.publishers
         for id, size, channel, publisher, kind, flags in self._rows:
             if is_wanted[channel]:
                 data = frame[at : at + size]
-                entry = Entry(kind, channels[channel], id, publishers[publisher], flags, data)
+                entry = LogEntry(kind, channels[channel], id, publishers[publisher], flags, data)
                 found.append(entry)
             at += size
         return found
 
-    def all_entries(self) -> list[Entry]:
+    def all_entries(self) -> list[LogEntry]:
         """Return all entries."""
         return self.entries((True,) * len(self.channels))
 

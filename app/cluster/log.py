@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
-from holdfast.cluster.frames import Behind, Entry, Facts, Seen, split, write
+from holdfast.cluster.frames import Behind, Facts, LogEntry, Seen, split, write
 from holdfast.cluster.places import NOWHERE, Place
 from holdfast.cluster.trimming import KEEP_S
 from holdfast.delivery.basics.ignoring import ignore
@@ -35,10 +35,10 @@ _NOTHING_BEFORE: Final[Behind] = {}
 Parts = Mapping[str, bytes]
 
 
-class Addressed(NamedTuple):
+class ForShard(NamedTuple):
     """An entry, and the shard that it is for; None for all shards."""
 
-    entry: Entry
+    entry: LogEntry
     shard: int | None = None
 
 
@@ -71,11 +71,11 @@ class PassingPort(Protocol):
         """Return what the others must have got before frames with messages."""
         ...
 
-    def logged(self, entries: Sequence[Entry]) -> None:
+    def logged(self, entries: Sequence[LogEntry]) -> None:
         """Take note that the log has these messages."""
         ...
 
-    def give_up(self, entries: Sequence[Entry]) -> int:
+    def give_up(self, entries: Sequence[LogEntry]) -> int:
         """Send messages that the log does not get in time. Returns how many of them are lost."""
         ...
 
@@ -85,7 +85,7 @@ class _Unanswered:
 
     __slots__ = ("count", "entries", "since")
 
-    def __init__(self, since: float, entries: Sequence[Addressed]) -> None:
+    def __init__(self, since: float, entries: Sequence[ForShard]) -> None:
         self.since = since
         self.count = len(entries)
         # Those that have not gone over links. The log may get all of them all the same.
@@ -93,7 +93,7 @@ class _Unanswered:
 
 
 def parts_of(
-    entries: Sequence[Addressed],
+    entries: Sequence[ForShard],
     facts: Facts = _NO_FACTS,
     seen: Seen = _NOTHING_SEEN,
     behind: Behind = _NOTHING_BEFORE,
@@ -109,11 +109,11 @@ def parts_of(
 
 
 def frames_of(
-    entries: Sequence[Addressed],
+    entries: Sequence[ForShard],
     facts: Facts = _NO_FACTS,
     seen: Seen = _NOTHING_SEEN,
     behind: Behind = _NOTHING_BEFORE,
-) -> Iterator[tuple[Sequence[Addressed], Parts]]:
+) -> Iterator[tuple[Sequence[ForShard], Parts]]:
     """Yield frames with these entries, each with its own.
 
     The first one also tells these places, the last one facts that are not stored.
@@ -138,8 +138,8 @@ class Log:
     def __init__(self, port: LogPort) -> None:
         self._port = port
         # Passing entries of this turn, and those that wait for the store, with their times.
-        self._turn: list[Addressed] = []
-        self._waiting: deque[tuple[float, list[Addressed]]] = deque()
+        self._turn: list[ForShard] = []
+        self._waiting: deque[tuple[float, list[ForShard]]] = deque()
         self._bytes = 0
         # Those that the store has not answered, oldest first.
         self._unanswered: dict[int, _Unanswered] = {}
@@ -162,9 +162,9 @@ class Log:
         self.appended = 0
         self.dropped = 0
 
-    def pass_on(self, entry: Entry, shard: int | None = None) -> None:
+    def pass_on(self, entry: LogEntry, shard: int | None = None) -> None:
         """Add a passing entry to the frame of this turn, for one shard or all."""
-        self._turn.append(Addressed(entry, shard))
+        self._turn.append(ForShard(entry, shard))
 
     def flush(self, now: float) -> None:
         """End the turn: append its entries, or keep them while the store is away."""
@@ -181,12 +181,12 @@ class Log:
     def _behind(self) -> Behind:
         return _NOTHING_BEFORE if self.passing is None else self.passing.behind()
 
-    def _take_oldest(self) -> list[Addressed]:
+    def _take_oldest(self) -> list[ForShard]:
         _, entries = self._waiting.popleft()
         self._bytes -= _size(entries)
         return entries
 
-    def _append(self, entries: list[Addressed], now: float) -> None:
+    def _append(self, entries: list[ForShard], now: float) -> None:
         is_due = now - self._told_at >= _TELL_AWAITED_S and bool(self._untold or self._has_news)
         seen, news = _NOTHING_SEEN, _NO_FACTS
         if is_due:
@@ -241,7 +241,7 @@ class Log:
                 return
             self._give_up(self._take_oldest())
 
-    def _give_up(self, entries: Sequence[Addressed]) -> None:
+    def _give_up(self, entries: Sequence[ForShard]) -> None:
         """Let messages go over links, and drop everything else."""
         messages = _messages(entries)
         self.dropped += len(entries) - len(messages)
@@ -310,9 +310,9 @@ class Log:
         self._is_awaited = True
 
 
-def _size(entries: Sequence[Addressed]) -> int:
+def _size(entries: Sequence[ForShard]) -> int:
     return sum(entry.size for entry, _ in entries)
 
 
-def _messages(entries: Sequence[Addressed]) -> Sequence[Entry]:
+def _messages(entries: Sequence[ForShard]) -> Sequence[LogEntry]:
     return [entry for entry, shard in entries if shard is None]

@@ -8,7 +8,7 @@ from typing import Final
 import orjson
 
 from holdfast.cluster.calls import WAITS_FOR_REPLICAS, Done, done_with
-from holdfast.cluster.frames import DURABLE, MESSAGE, Entry, FrameUnreadable
+from holdfast.cluster.frames import DURABLE, MESSAGE, FrameUnreadable, LogEntry
 from holdfast.delivery.codec.attributes import Way, attributes_of, put_attributes
 from holdfast.delivery.messages.crossing import Crossing, crossing_of
 from holdfast.delivery.messages.message import Message
@@ -20,13 +20,13 @@ HAS_EXTRA: Final = 2
 _SIZE: Final = Struct("<I")
 
 
-def entry_of(message: Message) -> Entry:
+def entry_of(message: Message) -> LogEntry:
     """Return the entry of a message: what its receivers elsewhere need to know of it."""
     flags, data = DURABLE if message.is_durable else 0, message.wire
     if extra := attributes_of(message, Way.FRAME):
         head = orjson.dumps(extra)
         flags, data = flags | HAS_EXTRA, _SIZE.pack(len(head)) + head + data
-    return Entry(MESSAGE, message.channel, message.id, message.sender, flags, data)
+    return LogEntry(MESSAGE, message.channel, message.id, message.sender, flags, data)
 
 
 def size_of(message: Message) -> int:
@@ -43,9 +43,9 @@ def size_of(message: Message) -> int:
     return size
 
 
-def framed(messages: Iterable[Message]) -> list[Entry]:
+def framed(messages: Iterable[Message]) -> list[LogEntry]:
     """Return the entries of those that cross and that no frame has yet."""
-    entries: list[Entry] = []
+    entries: list[LogEntry] = []
     for message in messages:
         crossing = _unframed(message)
         if crossing is not None:
@@ -54,13 +54,13 @@ def framed(messages: Iterable[Message]) -> list[Entry]:
     return entries
 
 
-def preceding(messages: Iterable[Message]) -> list[Entry]:
+def preceding(messages: Iterable[Message]) -> list[LogEntry]:
     """Return the entries that must be in the log before the frame of these messages.
 
     The call that stores a message with a publish key may find that it is a repeat. It appends
     nothing then, and messages that are stored meanwhile would overtake those before it.
     """
-    entries: list[Entry] = []
+    entries: list[LogEntry] = []
     for message in messages:
         crossing = _unframed(message)
         if crossing is not None and crossing.before and publish_key_of(message) is not None:
@@ -68,7 +68,7 @@ def preceding(messages: Iterable[Message]) -> list[Entry]:
     return entries
 
 
-def _entries(message: Message, crossing: Crossing) -> Sequence[Entry]:
+def _entries(message: Message, crossing: Crossing) -> Sequence[LogEntry]:
     """Return the entries of a message, and of those that go before it."""
     return [*map(entry_of, crossing.before), entry_of(message)]
 
@@ -95,7 +95,7 @@ def _unframed(message: Message) -> Crossing | None:
     return crossing if is_due else None
 
 
-def message_of(entry: Entry) -> Message:
+def message_of(entry: LogEntry) -> Message:
     """Undo `entry_of`. Raises `FrameUnreadable`."""
     if not entry.flags & HAS_EXTRA:
         return Message(entry.data, id=entry.id, channel=entry.channel, sender=entry.publisher)

@@ -8,7 +8,7 @@ from orjson import loads
 from holdfast.bayeux.far_work.work_calls import TOLD as TOLD_OF_WORK
 from holdfast.bayeux.far_work.work_calls import is_outcome
 from holdfast.bayeux.services.far_topics import TOLD as TOLD_OF_TOPICS
-from holdfast.cluster.frames import CALL, DURABLE, MESSAGE, Entry, Frame, read
+from holdfast.cluster.frames import CALL, DURABLE, MESSAGE, Frame, LogEntry, read
 from holdfast.cluster.places import go_on, incarnations_of, place_of
 from holdfast.offline.shard_side import Side
 from holdfast.store.format.log_scripts import FOR_ALL
@@ -95,7 +95,7 @@ def _entries(frame: Frame) -> int:
     return sum(map(must_be_taken, frame.all_entries()))
 
 
-def must_be_taken(entry: Entry) -> bool:
+def must_be_taken(entry: LogEntry) -> bool:
     """Return whether something would be lost with an entry that is not taken."""
     if entry.kind == MESSAGE:
         return bool(entry.flags & DURABLE)

@@ -12,10 +12,10 @@ from holdfast.cluster.frames import (
     DURABLE,
     MESSAGE,
     Behind,
-    Entry,
     Facts,
     Frame,
     FrameUnreadable,
+    LogEntry,
     Seen,
     write,
 )
@@ -33,7 +33,7 @@ from holdfast.store.framing.shard_log import Taken, Taking
 log = logging.getLogger(__name__)
 
 # A message with its receivers here, or a call, or the answer to one.
-Arrival = Arrived | Entry
+Arrival = Arrived | LogEntry
 
 
 class ArrivalsPort(Protocol):
@@ -105,7 +105,7 @@ class Arrivals:
         found = self.sort_all(frame.entries(wanted) if True in wanted else (), is_new=is_new)
         return found._replace(useless=useless)
 
-    def sort_all(self, entries: Sequence[Entry], *, is_new: bool = True) -> Sorted[Arrival]:
+    def sort_all(self, entries: Sequence[LogEntry], *, is_new: bool = True) -> Sorted[Arrival]:
         """Return what becomes of these entries."""
         at_once: list[Arrival] = []
         kept: list[Arrival] = []
@@ -127,7 +127,7 @@ class Arrivals:
                 size += len(entry.data)
         return Sorted(at_once, kept, later, size)
 
-    def _arrived(self, entry: Entry, *, is_new: bool) -> Arrived | None:
+    def _arrived(self, entry: LogEntry, *, is_new: bool) -> Arrived | None:
         try:
             message = message_of(entry)
         except FrameUnreadable as error:
@@ -149,7 +149,7 @@ class Arrivals:
         messages = [(each.message, each.keys) for each in arrived]
         hand_overs = self._from_others.hand_overs(arrived)
         calls = {
-            f"{self._shard} {each.id}": write([each]) for each in kept if isinstance(each, Entry)
+            f"{self._shard} {each.id}": write([each]) for each in kept if isinstance(each, LogEntry)
         }
 
         def answered(taken: Taken) -> None:

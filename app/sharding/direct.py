@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.cluster.frames import Entry, Frame, FrameUnreadable, read
+from holdfast.cluster.frames import Frame, FrameUnreadable, LogEntry, read
 from holdfast.cluster.places import NOWHERE, Place, PlaceUnreadable, has_reached, place_of
 from holdfast.sharding.arrivals import Arrival, Arrivals
 from holdfast.sharding.early import Cause
@@ -31,7 +31,7 @@ _NOWHERE: Final[Mapping[str, Place]] = {}
 class _Held(NamedTuple):
     """A message that waits for a place in the log; None if it only waits for others before it."""
 
-    entry: Entry
+    entry: LogEntry
     place: Place | None
     since: float
 
@@ -168,7 +168,7 @@ class DirectArrivals:
                 waiting.add(channel)
         return waiting
 
-    def _hold(self, entry: Entry, place: Place | None) -> None:
+    def _hold(self, entry: LogEntry, place: Place | None) -> None:
         self._held.setdefault(entry.channel, deque()).append(
             _Held(entry, place, self._core_clock())
         )
@@ -226,7 +226,7 @@ class DirectArrivals:
             del self._held[channel]
         return first
 
-    def _show(self, entry: Entry, places: Mapping[str, Place]) -> None:
+    def _show(self, entry: LogEntry, places: Mapping[str, Place]) -> None:
         self._arrivals.show_direct(self._arrivals.sort_all((entry,)).at_once, places)
 
     def has_come(self, text: str) -> bool:

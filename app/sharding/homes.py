@@ -11,8 +11,8 @@ from holdfast.cluster.calls import (
     confirmation_of,
     done_with,
 )
-from holdfast.cluster.frames import Entry, read, write
-from holdfast.cluster.log import Addressed, parts_of
+from holdfast.cluster.frames import LogEntry, read, write
+from holdfast.cluster.log import ForShard, parts_of
 from holdfast.cluster.shards import Shards
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.message import Message
@@ -150,7 +150,7 @@ class ShardHomes:
 
     def answer(self, call: ShardCall, answer: bytes) -> None:
         done = done_with(call, answer)
-        parts = parts_of([Addressed(done.answer, done.shard)])
+        parts = parts_of([ForShard(done.answer, done.shard)])
         self._store.append_facts({}, parts, ignore, [call.name])
         self._undone.forget(call.name)
 
@@ -176,11 +176,11 @@ class ShardHomes:
 
     # What arrives
 
-    def take_call(self, sender: int, entry: Entry) -> None:
+    def take_call(self, sender: int, entry: LogEntry) -> None:
         """Do a call of another shard, which the store has."""
         self._undone.take(sender, entry)
 
-    def take_answer(self, answer: Entry) -> None:
+    def take_answer(self, answer: LogEntry) -> None:
         """Take the answer to a call of this shard."""
         self._sent.answered(answer)
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from holdfast.cluster.frames import read
-from holdfast.cluster.log import Addressed, parts_of
+from holdfast.cluster.log import ForShard, parts_of
 from holdfast.cluster.places import NOWHERE, Place
 from holdfast.store.format.log_scripts import FOR_ALL, LoggedFrame, Parts
 from holdfast.store.framing.latest import Latest
@@ -26,8 +26,8 @@ class LatestFrames(Latest[LoggedFrame]):
 
 def again(frame: LoggedFrame) -> Parts | None:
     """Return a frame with the same entries, if it has any: facts and places have changed since."""
-    entries: list[Addressed] = []
+    entries: list[ForShard] = []
     for name, part in frame.parts.items():
         shard = None if name == FOR_ALL else int(name)
-        entries += [Addressed(entry, shard) for entry in read(part).all_entries()]
+        entries += [ForShard(entry, shard) for entry in read(part).all_entries()]
     return Parts(len(entries), parts_of(entries)) if entries else None

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from holdfast.cluster.frames import DURABLE, Facts
-from holdfast.cluster.log import Addressed, Log, parts_of
+from holdfast.cluster.log import ForShard, Log, parts_of
 from holdfast.cluster.messages import answered, entry_of, framed, preceding, size_of
 from holdfast.cluster.places import Place, place_of
 from holdfast.cluster.rows import OthersRows
@@ -107,8 +107,8 @@ class OwnLog:
         for channel in {each.channel for each in entries if each.flags & DURABLE}:
             shards.update(self.rows.shards(channel))
         channels = frozenset([each.channel for each in entries])
-        addressed = [Addressed(each) for each in entries]
-        addressed += [Addressed(each.answer, each.shard) for each in answers]
+        addressed = [ForShard(each) for each in entries]
+        addressed += [ForShard(each.answer, each.shard) for each in answers]
         names = [each.name for each in answers]
         parts = parts_of(addressed, behind=self.passing.behind())
         return Parts(len(addressed), parts, names, frozenset(shards), channels)

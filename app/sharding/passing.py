@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from holdfast.cluster.frames import Behind, Entry, split, write
+from holdfast.cluster.frames import Behind, LogEntry, split, write
 from holdfast.cluster.log import Log
 from holdfast.cluster.places import Place
 from holdfast.sharding.early import Cause, Early
@@ -52,7 +52,7 @@ class Passage(Protocol):
 class _Late(NamedTuple):
     """Messages that the log did not get, and that wait for links."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[LogEntry]
     # The shards that have not got them.
     shards: set[int]
     until: float
@@ -83,7 +83,7 @@ class Passing:
         self._may_speak = may_speak
         # By number of the other shards. Without any, all messages take the log.
         self.passages: Mapping[int, Passage] = {}
-        self._turn: list[Entry] = []
+        self._turn: list[LogEntry] = []
         # Its channels on which others need not wait once more.
         self._early_channels: set[str] = set()
         # By channel, how many messages the log has not got yet.
@@ -106,14 +106,14 @@ class Passing:
                 return False
         return self._has_links()
 
-    def add(self, entry: Entry, *, is_early: bool = False) -> None:
+    def add(self, entry: LogEntry, *, is_early: bool = False) -> None:
         """Pass a message on at the end of this turn. An early one has waited for others here."""
         self._turn.append(entry)
         if is_early:
             self._early_channels.add(entry.channel)
             self._early.count(Cause.OWN_LOG, 1)
 
-    def add_to_log(self, entry: Entry) -> None:
+    def add_to_log(self, entry: LogEntry) -> None:
         """Pass a message on by the log, whether there are links or not."""
         self._in_log[entry.channel] += 1
         self._log.pass_on(entry)
@@ -134,7 +134,7 @@ class Passing:
             # What it has there is among these, or has waited long enough.
             self._in_log.pop(channel, None)
         if not self._has_links():
-            direct: Sequence[Entry] = ()
+            direct: Sequence[LogEntry] = ()
         elif self._in_log:
             direct = [each for each in turn if each.channel not in self._in_log]
         else:
@@ -156,7 +156,7 @@ class Passing:
         )
 
     def _send(
-        self, turn: Sequence[Entry], passages: Iterable[Passage], early: Collection[str]
+        self, turn: Sequence[LogEntry], passages: Iterable[Passage], early: Collection[str]
     ) -> int:
         """Send messages over open links. Returns how many some shard wants."""
         most = 0
@@ -177,7 +177,7 @@ class Passing:
             most = max(most, len(entries))
         return most
 
-    def _frames(self, entries: Sequence[Entry], early: Collection[str]) -> Sequence[bytes]:
+    def _frames(self, entries: Sequence[LogEntry], early: Collection[str]) -> Sequence[bytes]:
         of = self._followed.of
         if self._followed.is_empty:
             return [write(part) for part in split(entries)]
@@ -198,11 +198,11 @@ class Passing:
                 found[str(shard)] = f"{number} {count}"
         return found
 
-    def logged(self, entries: Sequence[Entry]) -> None:
+    def logged(self, entries: Sequence[LogEntry]) -> None:
         """Take note that the log has these messages now."""
         self._followed.put(self._leave_log(entries), self._end())
 
-    def give_up(self, entries: Sequence[Entry]) -> int:
+    def give_up(self, entries: Sequence[LogEntry]) -> int:
         """Send messages on links that the log does not get in time. Returns how many are lost."""
         self._leave_log(entries)
         passages = self.passages
@@ -234,7 +234,7 @@ class Passing:
             elif each.shards:
                 self._log.dropped += len(each.entries)
 
-    def _leave_log(self, entries: Sequence[Entry]) -> Collection[str]:
+    def _leave_log(self, entries: Sequence[LogEntry]) -> Collection[str]:
         """Take note that messages do not wait for the log any more. Returns their channels."""
         in_log = self._in_log
         for entry in entries:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from holdfast.cluster.frames import CALL, DURABLE, MESSAGE, Entry, write
+from holdfast.cluster.frames import CALL, DURABLE, MESSAGE, LogEntry, write
 from holdfast.cluster.shards import Homes, first_map
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.delivery.letters.dead import DeadLetter
@@ -331,9 +331,9 @@ async def test_work_of_a_session_that_leaves_its_queue_waits_there_marked(
     check_nothing_is_left(valkey)
 
 
-FRAME = write([Entry(MESSAGE, "/news", 5, "client/joe/1", DURABLE, b"{}")])
-PASSING = write([Entry(MESSAGE, "/news", 5, "client/joe/1", 0, b"{}")])
-ASKED = write([Entry(CALL, "what", 5, "", 0, b"{}")])
+FRAME = write([LogEntry(MESSAGE, "/news", 5, "client/joe/1", DURABLE, b"{}")])
+PASSING = write([LogEntry(MESSAGE, "/news", 5, "client/joe/1", 0, b"{}")])
+ASKED = write([LogEntry(CALL, "what", 5, "", 0, b"{}")])
 PLACE = "abcdefgh 1-7 1"
 
 

@@ -80,7 +80,7 @@ def sessions_of_absent_shards_are_unknown(stack: ExitStack) -> None:
 
 
 def split_frames_lose_their_tails(stack: ExitStack) -> None:
-    def without_tail(entries: Iterable[frames.Entry]) -> Iterator[list[frames.Entry]]:
+    def without_tail(entries: Iterable[frames.LogEntry]) -> Iterator[list[frames.LogEntry]]:
         first, *more = [*frames.split(entries, _SMALL)] or [[]]
         yield from filter(None, (first, *more[:-1]))
 

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from holdfast.cluster.frames import Entry, read, write
-from holdfast.cluster.log import Addressed, Log, parts_of
+from holdfast.cluster.frames import LogEntry, read, write
+from holdfast.cluster.log import ForShard, Log, parts_of
 from holdfast.cluster.messages import entry_of, framed, size_of
 from holdfast.cluster.places import NOWHERE, Place, place_of
 from holdfast.delivery.messages.crossing import Crossing
@@ -63,7 +63,7 @@ class Owner:
         entries = framed(messages)
         if not entries:
             return None
-        parts = parts_of([Addressed(entry) for entry in entries])
+        parts = parts_of([ForShard(entry) for entry in entries])
         return Parts(len(entries), parts, needed_by=frozenset({1}))
 
     def on_appended(self, n: int, frame: Parts, has_facts: bool) -> None:
@@ -147,7 +147,7 @@ def crossing(n: int, *, key: str = "", data: object = "hello") -> Message:
     return found
 
 
-def passing(n: int) -> Entry:
+def passing(n: int) -> LogEntry:
     found = message(n)
     found.is_durable = False
     return entry_of(found)

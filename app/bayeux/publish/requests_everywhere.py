@@ -1,4 +1,4 @@
-"""Requests among several shards: an `ElsewherePort`. A server alone does not load this module."""
+"""Requests among several shards: an `TopicsElsewhere`. A server alone does not load this module."""
 
 from typing import TYPE_CHECKING
 

@@ -34,7 +34,7 @@ Erased = Callable[[bool], None]
 class FarTopics:
     """What this shard knows of topics elsewhere, and what other shards have of topics here.
 
-    An `ElsewherePort`, and a `CountsPort`.
+    An `TopicsElsewhere`, and a `CountsPort`.
     """
 
     def __init__(

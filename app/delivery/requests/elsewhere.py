@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Lost = Mapping[str, tuple[str, str] | None]
 
 
-class ElsewherePort(Protocol):
+class RequestsElsewhere(Protocol):
     """What a shard has to do with the requests of others, and others with its own."""
 
     # Stands for requesters of other shards.

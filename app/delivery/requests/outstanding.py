@@ -29,7 +29,7 @@ from holdfast.delivery.requests.request import (
 from holdfast.delivery.requests.stored_fields import REPLIED, SILENT, responders_of
 
 if TYPE_CHECKING:
-    from holdfast.delivery.requests.elsewhere import ElsewherePort, Lost
+    from holdfast.delivery.requests.elsewhere import Lost, RequestsElsewhere
 
 R = TypeVar("R", bound=Receiver)
 
@@ -74,7 +74,7 @@ class Requests(Generic[R]):
         # Whether clients may send requests.
         self.is_offered = False
         # What connects them with other shards, if there are any.
-        self.elsewhere: ElsewherePort | None = None
+        self.elsewhere: RequestsElsewhere | None = None
         # By the channels that responders publish to.
         self._by_address: dict[str, Request[R]] = {}
         # Dicts in place of sets, which would have the order of addresses in memory.

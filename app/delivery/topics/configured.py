@@ -51,7 +51,7 @@ class ErasureIds(NamedTuple):
     erased: int
 
 
-class ElsewherePort(Protocol):
+class TopicsElsewhere(Protocol):
     """The other shards, as topics see them."""
 
     def topic(self, name: str, /) -> "Topic | None":
@@ -239,7 +239,7 @@ class Topics:
     ) -> None:
         self._is_subscribed_here = is_subscribed
         # The other shards, if there are any.
-        self.elsewhere: ElsewherePort | None = None
+        self.elsewhere: TopicsElsewhere | None = None
         self._config_of = config_of
         self._most = most
         # How many topics each address and each subject has created.

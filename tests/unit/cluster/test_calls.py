@@ -8,7 +8,7 @@ from holdfast.cluster.calls import (
     call,
     confirmation_of,
 )
-from holdfast.cluster.frames import ANSWER, Entry, read, write
+from holdfast.cluster.frames import ANSWER, LogEntry, read, write
 from holdfast.delivery.messages.shard_call import ShardCall
 
 
@@ -16,11 +16,11 @@ class Sender:
     """A shard that sends calls."""
 
     def __init__(self) -> None:
-        self.entries: list[tuple[Entry, int]] = []
+        self.entries: list[tuple[LogEntry, int]] = []
         self.results: list[bytes | None] = []
         self.sent = SentCalls(lambda entry, shard: self.entries.append((entry, shard)))
 
-    def send(self, id: int, now: float = 0.0) -> Entry:
+    def send(self, id: int, now: float = 0.0) -> LogEntry:
         asking = call("publish", id, b"data")
         self.sent.send(asking, 3, now, self.results.append)
         return asking
@@ -34,8 +34,8 @@ class Receiver:
         self.inbox = UndoneCalls(self.begun.append)
 
 
-def answer(id: int, data: bytes = b"answer") -> Entry:
-    return Entry(ANSWER, "", id, "", 0, data)
+def answer(id: int, data: bytes = b"answer") -> LogEntry:
+    return LogEntry(ANSWER, "", id, "", 0, data)
 
 
 def test_a_call_is_an_entry_for_one_shard_and_its_sender_hears_the_answer_once() -> None:

@@ -13,8 +13,8 @@ from holdfast.cluster.frames import (
     MESSAGE,
     MOST_BYTES,
     MOST_ENTRIES,
-    Entry,
     FrameUnreadable,
+    LogEntry,
     read,
     split,
     write,
@@ -23,7 +23,7 @@ from holdfast.cluster.places import Place
 
 names = st.text(max_size=12)
 entries = st.builds(
-    Entry,
+    LogEntry,
     kind=st.sampled_from([MESSAGE, CALL, ANSWER]),
     channel=names,
     id=st.integers(0, 2**64 - 1),
@@ -43,13 +43,13 @@ facts = st.dictionaries(names, names, max_size=3)
 seen = st.dictionaries(st.integers(0, 999), places, max_size=3)
 
 
-def entry(channel: str, id: int, data: bytes = b"{}") -> Entry:
-    return Entry(MESSAGE, channel, id, "ann", DURABLE, data)
+def entry(channel: str, id: int, data: bytes = b"{}") -> LogEntry:
+    return LogEntry(MESSAGE, channel, id, "ann", DURABLE, data)
 
 
 @given(st.lists(entries, max_size=8), facts, seen)
 def test_a_frame_says_what_was_written(
-    given: list[Entry], facts: dict[str, str], seen: dict[int, Place]
+    given: list[LogEntry], facts: dict[str, str], seen: dict[int, Place]
 ) -> None:
     frame = read(write(given, facts, seen))
     assert frame.all_entries() == given
@@ -61,7 +61,7 @@ def test_a_frame_says_what_was_written(
 
 @given(st.lists(entries, max_size=8), st.sets(names))
 def test_a_reader_gets_the_entries_of_the_channels_that_it_wants(
-    given: list[Entry], wanted: set[str]
+    given: list[LogEntry], wanted: set[str]
 ) -> None:
     frame = read(write(given))
     found = frame.entries([channel in wanted for channel in frame.channels])
@@ -97,7 +97,7 @@ def check_readable_or_refused(data: bytes) -> None:
     st.lists(entries, min_size=1, max_size=4), facts, seen, st.integers(0), st.binary(min_size=1)
 )
 def test_a_frame_with_other_bytes_in_it_is_a_frame_or_a_clear_error(
-    given: list[Entry], facts: dict[str, str], seen: dict[int, Place], at: int, other: bytes
+    given: list[LogEntry], facts: dict[str, str], seen: dict[int, Place], at: int, other: bytes
 ) -> None:
     frame = write(given, facts, seen)
     at %= len(frame)
@@ -114,7 +114,7 @@ def test_a_frame_with_other_bytes_in_it_is_a_frame_or_a_clear_error(
         (write([]) + b"x", "has data"),
         (write([entry("/a", 1)]).replace(b'"/a"', b"null"), "no list of texts"),
         (write([entry("/a", 1)]).replace(b'["/a"]', b"[ ]   "), "not there"),
-        (write([Entry(9, "/a", 1, "ann", 0, b"")]), "unknown kind"),
+        (write([LogEntry(9, "/a", 1, "ann", 0, b"")]), "unknown kind"),
         (write([], seen={3: Place("00000000", 7, 812, 5)}).replace(b"7-812", b"7.812"), "no place"),
     ],
 )
@@ -124,7 +124,9 @@ def test_the_error_of_an_unreadable_frame_says_what_is_wrong(frame: bytes, why: 
 
 
 @given(st.lists(entries, max_size=20), st.integers(1, 300))
-def test_parts_have_all_entries_in_order_and_fit_into_frames(given: list[Entry], most: int) -> None:
+def test_parts_have_all_entries_in_order_and_fit_into_frames(
+    given: list[LogEntry], most: int
+) -> None:
     parts = list(split(given, most))
     assert [each for part in parts for each in part] == given
     for part in parts:
@@ -141,5 +143,5 @@ def test_a_frame_has_at_most_256_kib_unless_one_entry_is_larger() -> None:
 
 
 def test_very_many_small_entries_are_split_too() -> None:
-    given = [Entry(MESSAGE, "", 1, "", 0, b"")] * (MOST_ENTRIES + 1)
+    given = [LogEntry(MESSAGE, "", 1, "", 0, b"")] * (MOST_ENTRIES + 1)
     assert [len(part) for part in split(given, 10**9)] == [MOST_ENTRIES, 1]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from unittest.mock import patch
 
-from holdfast.cluster.frames import MESSAGE, Behind, Entry, Facts, read
+from holdfast.cluster.frames import MESSAGE, Behind, Facts, LogEntry, read
 from holdfast.cluster.log import Log, Parts
 from holdfast.cluster.places import Place
 
@@ -38,8 +38,8 @@ class Store:
         return [[each.id for each in read(part).all_entries()] for part in parts]
 
 
-def entry(id: int, data: bytes = b"{}") -> Entry:
-    return Entry(MESSAGE, "/a", id, "ann", 0, data)
+def entry(id: int, data: bytes = b"{}") -> LogEntry:
+    return LogEntry(MESSAGE, "/a", id, "ann", 0, data)
 
 
 def test_a_turn_makes_one_frame() -> None:
@@ -321,10 +321,10 @@ class Passing:
     def behind(self) -> Behind:
         return {"1": "5 7"}
 
-    def logged(self, entries: Sequence[Entry]) -> None:
+    def logged(self, entries: Sequence[LogEntry]) -> None:
         self.logged_ids += [each.id for each in entries]
 
-    def give_up(self, entries: Sequence[Entry]) -> int:
+    def give_up(self, entries: Sequence[LogEntry]) -> int:
         self.given_up += [each.id for each in entries]
         return self.lost
 

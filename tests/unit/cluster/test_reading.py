@@ -10,9 +10,9 @@ from holdfast.cluster.frames import (
     DURABLE,
     MESSAGE,
     Behind,
-    Entry,
     Facts,
     Frame,
+    LogEntry,
     Seen,
     write,
 )
@@ -42,14 +42,14 @@ class Shard:
     # What has not been shown on another way.
     awaited: set[str] = field(default_factory=set)
 
-    def sort(self, frame: Frame, *, is_new: bool) -> Sorted[Entry]:
+    def sort(self, frame: Frame, *, is_new: bool) -> Sorted[LogEntry]:
         entries = frame.entries([channel != "/other" for channel in frame.channels])
         kept = [each for each in entries if each.flags & DURABLE]
         later, at_once = (entries, entries) if is_new else (kept, [])
         return Sorted(at_once, kept, later, sum(len(each.data) for each in kept))
 
     def take(
-        self, move: Move, kept: Sequence[Entry], done: Callable[[NotTaken | None], None]
+        self, move: Move, kept: Sequence[LogEntry], done: Callable[[NotTaken | None], None]
     ) -> None:
         self.moves.append(move)
         self.kept.append([each.id for each in kept])
@@ -58,13 +58,13 @@ class Shard:
     def may_show(self, behind: Behind) -> bool:
         return self.awaited.isdisjoint(behind.values())
 
-    def show_at_once(self, place: Place, entries: Sequence[Entry]) -> None:
+    def show_at_once(self, place: Place, entries: Sequence[LogEntry]) -> None:
         self.at_once += [each.id for each in entries]
 
     def showed_at_once(self) -> None:
         self.on_showed()
 
-    def show(self, place: Place, entries: Sequence[Entry]) -> None:
+    def show(self, place: Place, entries: Sequence[LogEntry]) -> None:
         self.shown += [each.id for each in entries]
 
     def learn(self, place: Place, facts: Facts, seen: Seen) -> None:
@@ -82,11 +82,13 @@ class Shard:
         self.unanswered.pop(0)(answer)
 
 
-def entry(id: int, flags: int = DURABLE, channel: str = "/a", size: int = 2) -> Entry:
-    return Entry(MESSAGE, channel, id, "ann", flags, b"{}".ljust(size))
+def entry(id: int, flags: int = DURABLE, channel: str = "/a", size: int = 2) -> LogEntry:
+    return LogEntry(MESSAGE, channel, id, "ann", flags, b"{}".ljust(size))
 
 
-def stored(place: str, before: str = "", *entries: Entry, **parts: bytes) -> tuple[bytes, Fields]:
+def stored(
+    place: str, before: str = "", *entries: LogEntry, **parts: bytes
+) -> tuple[bytes, Fields]:
     """A frame in the stream."""
     fields = {b"before": before.encode(), b"place": place.encode(), b"all": write(entries)}
     fields |= {name.encode(): part for name, part in parts.items()}

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.cluster.frames import MESSAGE, Entry, Frame, write
+from holdfast.cluster.frames import MESSAGE, Frame, LogEntry, write
 from holdfast.cluster.places import NOWHERE, Place
 from holdfast.cluster.reader_port import Sorted
 from holdfast.sharding.direct import DirectArrivals
@@ -38,14 +38,14 @@ class Arrivals:
     def hear(self, frame: Frame) -> None:
         self.heard = frame.newest
 
-    def sort(self, frame: Frame) -> Sorted[Entry]:
+    def sort(self, frame: Frame) -> Sorted[LogEntry]:
         self.hear(frame)
         return self.sort_all(frame.all_entries())._replace(useless=self.useless)
 
-    def sort_all(self, entries: Sequence[Entry]) -> Sorted[Entry]:
+    def sort_all(self, entries: Sequence[LogEntry]) -> Sorted[LogEntry]:
         return Sorted(entries, (), (), 0)
 
-    def show_direct(self, entries: Sequence[Entry], behind: Mapping[str, Place]) -> None:
+    def show_direct(self, entries: Sequence[LogEntry], behind: Mapping[str, Place]) -> None:
         self.shown += [each.id for each in entries]
         self.behind.append({**behind})
 
@@ -86,7 +86,7 @@ class World:
         self.went_on += 1
 
     def comes(self, n: int, behind: str = "", *, channel: str = "/a", link: int = LINK) -> None:
-        entry = Entry(MESSAGE, channel, n, "ann", 0, b"{}")
+        entry = LogEntry(MESSAGE, channel, n, "ann", 0, b"{}")
         self.direct.came(link, n, write([entry], behind={channel: behind} if behind else {}))
 
     def shows(self) -> list[int]:
@@ -158,7 +158,9 @@ def test_other_channels_do_not_wait() -> None:
     world = World()
     world.comes(1, str(PLACE))
     world.comes(2, channel="/b")
-    entries = [Entry(MESSAGE, each, n, "ann", 0, b"{}") for n, each in enumerate(["/b", "/a"], 3)]
+    entries = [
+        LogEntry(MESSAGE, each, n, "ann", 0, b"{}") for n, each in enumerate(["/b", "/a"], 3)
+    ]
     world.direct.came(LINK, 3, write(entries))
     assert world.shows() == [2, 3]
     world.reader.at_once = PLACE
@@ -202,7 +204,7 @@ def test_they_wait_five_seconds_for_a_log_that_cannot_be_read_and_are_counted() 
 def test_few_bytes_wait() -> None:
     world = World()
     for n in (1, 2):
-        entry = Entry(MESSAGE, f"/{n}", n, "ann", 0, bytes(5_000_000))
+        entry = LogEntry(MESSAGE, f"/{n}", n, "ann", 0, bytes(5_000_000))
         place = PLACE._replace(n=PLACE.n + n)
         world.direct.came(LINK, n, write([entry], behind={f"/{n}": str(place)}))
     world.direct.go_on()

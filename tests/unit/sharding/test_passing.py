@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from holdfast.cluster.frames import MESSAGE, Entry, Facts, read
+from holdfast.cluster.frames import MESSAGE, Facts, LogEntry, read
 from holdfast.cluster.log import Log
 from holdfast.cluster.places import NOWHERE, Place, place_of
 from holdfast.sharding.early import Early
@@ -75,7 +75,7 @@ class Shard:
     def pass_on(self, *ids: int, channel: str = "/a") -> None:
         for id in ids:
             if not self.passing.is_pruned(channel, self.now):
-                self.passing.add(Entry(MESSAGE, channel, id, "ann", 0, b"{}"))
+                self.passing.add(LogEntry(MESSAGE, channel, id, "ann", 0, b"{}"))
         self.passing.flush()
         self.log.flush(self.now)
 
@@ -242,7 +242,7 @@ def test_what_neither_the_log_nor_a_link_takes_in_time_is_dropped_and_counted() 
 def test_only_so_many_bytes_wait_for_a_link() -> None:
     shard = Shard()
     shard.links[2].is_open = False
-    large = [Entry(MESSAGE, "/a", id, "ann", 0, b"x" * 1024 * 1024) for id in range(1, 10)]
+    large = [LogEntry(MESSAGE, "/a", id, "ann", 0, b"x" * 1024 * 1024) for id in range(1, 10)]
     dropped = [shard.passing.give_up([each]) for each in large]
     assert dropped == [0] * 7 + [1] * 2
     shard.links[2].is_open = True
@@ -319,7 +319,7 @@ def test_what_was_pruned_meanwhile_is_left_out() -> None:
     shard = Shard()
     shard.pass_on(1)
     for id, channel in ((2, "/a"), (3, "/b")):
-        shard.passing.add(Entry(MESSAGE, channel, id, "ann", 0, b"{}"))
+        shard.passing.add(LogEntry(MESSAGE, channel, id, "ann", 0, b"{}"))
     shard.links[1].pruned.add("/a")
     shard.passing.flush()
     assert [link.got() for link in shard.links.values()] == [[1, 3], [1, 2, 3]]

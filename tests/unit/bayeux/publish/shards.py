@@ -24,7 +24,7 @@ from holdfast.cluster.calls import (
     call,
     done_with,
 )
-from holdfast.cluster.frames import ANSWER, CALL, Entry
+from holdfast.cluster.frames import ANSWER, CALL, LogEntry
 from holdfast.cluster.messages import answered, entry_of, framed, message_of, size_of
 from holdfast.delivery.basics.channels import lookups
 from holdfast.delivery.messages.message import Message
@@ -48,7 +48,7 @@ class LoggingKeeper(FakeKeeper):
     def __init__(self) -> None:
         super().__init__()
         # Entries, each with the shard that it is for; None for all.
-        self.log: list[tuple[Entry, int | None]] = []
+        self.log: list[tuple[LogEntry, int | None]] = []
         self.inbox: dict[str, Received] = {}
 
     def keep(
@@ -363,12 +363,12 @@ class Shard:
                 self._read_own(number, entry)
         self.server.turn()
 
-    def _read_message(self, entry: Entry) -> None:
+    def _read_message(self, entry: LogEntry) -> None:
         arrived = self.from_others.arrived(message_of(entry), is_durable=bool(entry.flags & 1))
         if arrived is not None:
             self._take(arrived)
 
-    def _read_own(self, sender: int, entry: Entry) -> None:
+    def _read_own(self, sender: int, entry: LogEntry) -> None:
         if entry.kind == ANSWER:
             self.sent.answered(entry)
         else:

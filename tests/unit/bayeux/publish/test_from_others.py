@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.cluster.frames import MESSAGE, Entry, FrameUnreadable
+from holdfast.cluster.frames import MESSAGE, FrameUnreadable, LogEntry
 from holdfast.cluster.messages import HAS_EXTRA, entry_of, message_of
 from holdfast.delivery.letters.exempt import leaves_no_letter
 from holdfast.delivery.messages.message import Message
@@ -280,7 +280,7 @@ def test_a_message_is_the_same_behind_the_log(message: Message) -> None:
 
 @given(st.binary(max_size=60))
 def test_an_unreadable_entry_is_refused(data: bytes) -> None:
-    entry = Entry(MESSAGE, "/a", 1, "", HAS_EXTRA, data)
+    entry = LogEntry(MESSAGE, "/a", 1, "", HAS_EXTRA, data)
     with suppress(FrameUnreadable):
         assert message_of(entry).id == 1
 
