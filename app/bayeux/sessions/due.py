@@ -97,8 +97,12 @@ class DueSessions:
                 session, error_codes.NO_CONNECTION, text="the session's timeout is over", now=now
             )
             return
-        if session.dispatcher is not None and 0.0 < session.dispatcher.hold_ends_at <= now:
-            self._life.resume(session, now, "until")
+        dispatcher = session.dispatcher
+        if dispatcher is not None and 0.0 < dispatcher.hold_ends_at <= now:
+            # The clock of timestamps decides, and may go slower than this one for some time.
+            self._clock.schedule_hold_end(session, now)
+            if dispatcher.hold_ends_at <= now:
+                self._life.resume(session, now, "until")
         if session.dispatcher is not None:
             self._try_again(session, session.dispatcher, now)
 

@@ -64,6 +64,21 @@ def test_a_queue_hold_ends_by_the_wall_clock_though_the_process_was_asleep() -> 
     assert asked.data == [1]
 
 
+def test_a_queue_hold_does_not_end_early_while_timestamps_are_ahead_of_the_clock() -> None:
+    server = RestartableServer()
+    client = named(server)
+    node = server.bayeux.state.node
+    # As after a kill, or of another shard.
+    node.hear(node.stamp() + 900_000_000)
+    server.bayeux.life.hold_back(
+        client.session, "lunch", who="operator", now=server.now, until_ms=node.now_ms() + 1000
+    )
+    server.advance(1.5)
+    assert hold_of(client.session) is not None
+    server.advance(0.5)
+    assert hold_of(client.session) is None
+
+
 def test_a_queue_hold_whose_end_is_past_ends_at_once() -> None:
     server = RestartableServer()
     client = named(server)
