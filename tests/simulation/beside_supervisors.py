@@ -15,7 +15,7 @@ from holdfast.settings import Settings
 from holdfast.supervisor import replacing, state, watching
 from holdfast.supervisor import running as supervisor_running
 from holdfast.supervisor.control import CONTROL, CONTROL_FILE
-from holdfast.web.doors import adoption, door
+from holdfast.web.doors import adoption
 from tests.simulation.descriptors import Descriptors, Sockets
 from tests.simulation.embedded import embedding
 from tests.simulation.environment import running_process
@@ -144,9 +144,7 @@ _REPLACED: tuple[tuple[object, str, object], ...] = (
     (compose, "socket", Sockets),
     (running_server, "socket", Sockets),
     (standing_in, "inherited", _inherited),
-    (door, "socket", Sockets),
     (adoption, "socket", Sockets),
-    (adoption, "os", Descriptors),
     (supervisor_running, "log", _log),
     (replacing, "log", _log),
     (state, "log", _log),

@@ -192,6 +192,7 @@ class Sockets:
     """Stands for the module `socket` where processes give connections."""
 
     AF_UNIX, SOCK_SEQPACKET = socket.AF_UNIX, socket.SOCK_SEQPACKET
+    MSG_CTRUNC, MSG_TRUNC = socket.MSG_CTRUNC, socket.MSG_TRUNC
 
     @staticmethod
     def socket(*_: int, fileno: Descriptor | Handle | None = None) -> Packets | Connected | Link:
@@ -221,6 +222,10 @@ class Descriptors:
         if isinstance(descriptor, Descriptor):
             return keep(descriptor.copy())
         return descriptor.thing.handle() if isinstance(descriptor, Handle) else lock_of(descriptor)
+
+    @staticmethod
+    def set_inheritable(descriptor: Descriptor | Handle, _: bool) -> None:
+        pass
 
     @staticmethod
     def close(descriptor: Descriptor | Handle) -> None:

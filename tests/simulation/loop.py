@@ -7,8 +7,9 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from itertools import count
-from typing import Any, Self
+from typing import Any, Self, cast
 
+from holdfast.supervisor.packets import PacketSocket
 from tests.simulation.descriptors import (
     Connected,
     Descriptor,
@@ -93,6 +94,11 @@ class InheritedSocket(ListeningSocket):
 
 
 _Watched = ListeningSocket | PacketListener | Packets | Handle
+
+
+def _end_of(fd: _Watched | PacketSocket) -> _Watched:
+    """Return the simulated socket."""
+    return cast("_Watched", fd._end) if isinstance(fd, PacketSocket) else fd
 
 
 class _Task(asyncio.Task[Any]):
@@ -319,8 +325,10 @@ class SimLoop(asyncio.BaseEventLoop):
         return InheritedSocket(self.network.listening_at(self.network.places[path]))
 
     def add_reader(  # type: ignore[override] # of a simulated socket
-        self, fd: _Watched, callback: Callable[..., Any], *args: Any
+        self, fd: _Watched | PacketSocket, callback: Callable[..., Any], *args: Any
     ) -> None:
+        fd = _end_of(fd)
+
         def call() -> None:
             if self._watched.get(fd) is call:
                 callback(*args)
@@ -331,8 +339,8 @@ class SimLoop(asyncio.BaseEventLoop):
         if fd.watch(lambda: self.wake(call)):
             self.wake(call)
 
-    def remove_reader(self, fd: _Watched) -> bool:  # type: ignore[override] # as above
-        return self._watched.pop(fd, None) is not None
+    def remove_reader(self, fd: _Watched | PacketSocket) -> bool:  # type: ignore[override] # as above
+        return self._watched.pop(_end_of(fd), None) is not None
 
     async def getaddrinfo(  # type: ignore[override] # every name is an address
         self, host: str | None, port: int, **_: object

@@ -29,6 +29,7 @@ from holdfast.offline import tenure
 from holdfast.settings import Settings
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.local.home import Home
+from holdfast.supervisor import packets
 from holdfast.supervisor.control import LINK
 from holdfast.web import ticker
 from holdfast.web.giving import giver, taker, under_way
@@ -267,7 +268,8 @@ def adapted() -> Iterator[None]:
         patch.object(forwarding, "bound", bound),
         patch.object(giver, "socket", Sockets),
         patch.object(taker, "socket", Sockets),
-        patch.object(taker, "os", Descriptors),
+        patch.object(packets, "socket", Sockets),
+        patch.object(packets, "os", Descriptors),
         patch.object(under_way, "socket", Sockets),
         patch.object(under_way, "os", Descriptors),
         patch.object(listening, "inherited", _inherited),
