@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from holdfast.bayeux.far_work.borrowing import Borrows
-from holdfast.bayeux.far_work.lending import Lender, Loan, StandIn
+from holdfast.bayeux.far_work.lending import Loan, Loans, StandIn
 from holdfast.bayeux.far_work.work_calls import ASKED, LENT, TOLD, Job, Taken, Told
 from holdfast.bayeux.publish.answering_others import AnsweringOthers
 from holdfast.bayeux.session import Session
@@ -46,7 +46,7 @@ class _Known:
 
 
 class WorkEverywhere:
-    """Lends work of this shard to others, and borrows theirs."""
+    """Has the loans of this shard to others, and what it borrows from them."""
 
     def __init__(
         self,
@@ -62,8 +62,8 @@ class WorkEverywhere:
         by_id: dict[int, Loan] = {}
         self._by_pattern: dict[str, dict[StandIn, None]] = {}
         shards = homes.others
-        self._lenders = {
-            shard: Lender(
+        self._loans = {
+            shard: Loans(
                 *(state, homes, shard, self._lent), by_id=by_id, by_pattern=self._by_pattern
             )
             for shard in shards
@@ -96,7 +96,7 @@ class WorkEverywhere:
     def is_settled(self) -> bool:
         return (
             not (self._left or self._storing)
-            and all(each.is_settled for each in self._lenders.values())
+            and all(each.is_settled for each in self._loans.values())
             and all(each.is_settled for each in self._borrows.values())
         )
 
@@ -104,7 +104,7 @@ class WorkEverywhere:
         found: dict[StandIn, None] = {}
         for pattern in channel.lookups:
             found |= self._by_pattern.get(pattern, {})
-        return [each for each in found if each.lender.may_lend]
+        return [each for each in found if each.loans.may_lend]
 
     def reserve(self, taker: Session, message: Message) -> bool:
         if not isinstance(taker, StandIn):
@@ -114,7 +114,7 @@ class WorkEverywhere:
 
     def lend(self, source: Session, message: Message, taker: Session) -> None:
         if isinstance(taker, StandIn):
-            taker.lender.lend(self._lent.begin(source, message, taker.key), taker)
+            taker.loans.lend(self._lent.begin(source, message, taker.key), taker)
             self._end_turn_soon()
 
     def look_at(self, receiver: Session) -> None:
@@ -203,8 +203,8 @@ class WorkEverywhere:
             self._state.store.after(partial(self._tell_done, done))
         for borrows in self._borrows.values():
             borrows.flush()
-        for lender in self._lenders.values():
-            lender.flush()
+        for loans in self._loans.values():
+            loans.flush()
 
     def _tell_done(self, done: Sequence[Borrowed]) -> None:
         self._storing -= 1
@@ -259,7 +259,7 @@ class WorkEverywhere:
 
     def _hear(self, told: Asking, asker: Asker, _: float) -> None:
         assert asker.shard is not None
-        asker.answer(self._lenders[asker.shard].take(Told(**told))._asdict())
+        asker.answer(self._loans[asker.shard].take(Told(**told))._asdict())
 
     # The life of this shard
 
@@ -284,24 +284,22 @@ class WorkEverywhere:
             self._began = now
         for borrows in self._borrows.values():
             borrows.tick(now)
-        for shard, lender in self._lenders.items():
-            self._look_for(shard, lender, now)
+        for shard, loans in self._loans.items():
+            self._look_for(shard, loans, now)
         if self._is_unsure and self._is_sure(now):
             self._is_unsure = False
             self._state.work.assign_all()
 
-    def _look_for(self, shard: int, lender: Lender, now: float) -> None:
+    def _look_for(self, shard: int, loans: Loans, now: float) -> None:
         is_away = self._others.is_away(shard)
         if not is_away:
             self._away.discard(shard)
         elif shard not in self._away:
             self._away.add(shard)
-            lender.doubt()
-        lender.tick(now, is_away=is_away)
+            loans.doubt()
+        loans.tick(now, is_away=is_away)
 
     def _is_sure(self, now: float) -> bool:
         if self._began is not None and now - self._began >= _UNSURE_S:
             return True
-        return all(
-            lender.has_told or shard in self._away for shard, lender in self._lenders.items()
-        )
+        return all(loans.has_told or shard in self._away for shard, loans in self._loans.items())

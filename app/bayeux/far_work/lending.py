@@ -47,15 +47,15 @@ _SILENT_S: Final = 5.0
 
 
 class StandIn(Session):
-    """A session of another shard that takes work of this one."""
+    """Stands in for a session of another shard that takes work of this one."""
 
-    __slots__ = ("is_full", "lender", "window")
+    __slots__ = ("is_full", "loans", "window")
 
-    def __init__(self, lender: "Lender", queue: CallbackQueue, row: Row) -> None:
+    def __init__(self, loans: "Loans", queue: CallbackQueue, row: Row) -> None:
         key, number, self.window, patterns, silent = row[1:]
         super().__init__("", number, queue)
         self.go_by(key)
-        self.lender = lender
+        self.loans = loans
         # Whether its queue had no room, and it has not told since that it has.
         self.is_full = False
         self.subscriptions = set(patterns)
@@ -94,8 +94,8 @@ class Loan:
             stand_in.queue.release(len(self.entry.message.wire))
 
 
-class Lender:
-    """What one other shard does for this one.
+class Loans:
+    """The loans of this shard to one other one.
 
     Args:
         lent: The entries of all loans of this shard.
