@@ -47,6 +47,7 @@ def answer(asked: Asked, client: Client) -> Any:
     return found["data"]
 
 
+@pytest.mark.slow
 @each_call
 def test_a_long_answer_is_the_same_over_many_turns(call: Json) -> None:
     answers = []

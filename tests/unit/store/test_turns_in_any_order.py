@@ -25,7 +25,7 @@ from holdfast.store.writing.turn_writes import TurnWrites
 KEYS, LIMITS = RedisKeys("test"), KeyLimits(clock=0, most=9)
 SESSIONS = ("ann/1", "bob/1")
 # Compiled code does not let another class take the place of a journal.
-pytestmark = pytest.mark.interpreted
+pytestmark = [pytest.mark.interpreted, pytest.mark.untraced]
 # A batch of more entries is stored entry by entry.
 MANY = 60
 

@@ -445,6 +445,7 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=20 * TIMES, deadline=None)
 @given(st.lists(STEPS, max_size=25))
 def test_each_message_is_delivered_once_in_order_or_cancelled_whatever_happens(

@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -179,6 +180,7 @@ PLAYS = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=50 * TIMES, deadline=None)
 @example([("publish", 0, 5), ("publish", 1, 5), ("read", 0, 1, 1)], [0, 5, 0])
 @example([("publish", 1, 5), ("publish", 0, 5), ("read", 0, 1, 1)], [0, 0, 0])
@@ -202,6 +204,7 @@ def test_what_waits_stays_in_its_order_and_behind_what_its_shard_knew(
                 assert later not in play.known[what]
 
 
+@pytest.mark.slow
 @settings(max_examples=50 * TIMES, deadline=None)
 @example([("publish", 1, 5), ("publish", 0, 5), ("divide",), ("publish", 2, 5)])
 @given(PLAYS[0])

@@ -216,6 +216,7 @@ def test_a_repeat_of_a_message_of_before_the_topic_is_one(world: World, name: st
     assert refused["error"] == "503:communication.noConnection:store_unavailable"
 
 
+@pytest.mark.slow
 def test_a_channel_loses_its_home_a_while_after_the_topic_has_ended(world: World) -> None:
     say(world, named(world, "eve/1"), 1, topic=KEEPING)
     for _ in range(4):
@@ -233,6 +234,7 @@ def test_a_channel_loses_its_home_a_while_after_the_topic_has_ended(world: World
     assert kept(world, 2) == [2]
 
 
+@pytest.mark.slow
 def test_a_channel_that_becomes_a_topic_again_does_so_behind_what_came_between(
     world: World,
 ) -> None:

@@ -439,6 +439,7 @@ def test_a_request_does_not_concern_the_topic(requester: int) -> None:
     assert topic(world) is None
 
 
+@pytest.mark.slow
 def test_a_shard_forgets_topics_of_which_it_has_nothing(world: World) -> None:
     carl = named(world, "carl/1")
     for number in range(3):

@@ -15,6 +15,9 @@ from holdfast.web.front.fast_lane import FastLane
 from holdfast.web.http import aiohttp_parts
 from holdfast.web.http.aiohttp_parts import PARTS, is_supported
 
+# It reads sources.
+pytestmark = pytest.mark.untraced
+
 WEB = Path(__file__).parents[4] / "app" / "web"
 THEIRS = (streams, web_protocol, web_request, web_response, web_server, web_ws)
 
