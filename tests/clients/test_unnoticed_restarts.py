@@ -63,13 +63,8 @@ def test_nobody_notices_a_version_settings_and_extensions_that_change_or_fail(
             assert Serving.at(deployment.url) == Serving("1.0", 1, 10_000)
             return restart
 
-        def change_extension() -> Restart:
+        def change() -> Restart:
             packages.change_extension(2)
-            restart = deployment.restart()
-            assert Serving.at(deployment.url) == Serving("1.0", 2, 10_000)
-            return restart
-
-        def change_settings() -> Restart:
             deployment.configure(timeout=20_000)
             restart = deployment.restart()
             assert Serving.at(deployment.url) == Serving("1.0", 2, 20_000)
@@ -82,7 +77,7 @@ def test_nobody_notices_a_version_settings_and_extensions_that_change_or_fail(
             return restart
 
         story = Story(deployment, tmp_path)
-        changes = [fail, change_extension, change_settings, update]
+        changes = [fail, change, update]
         story.play([*changes, *[deployment.restart] * (restarts - len(changes))])
         sys.stdout.write(f"\n{story.figures()}")
         assert story.noticed() == []
@@ -92,7 +87,8 @@ def test_with_tls_clients_connect_again_at_most(tmp_path: Path, restarts: int) -
     chain, key = map(str, Authority(tmp_path).issue("localhost"))
     with deployed(tmp_path, {**SETTINGS, "tls_cert": chain, "tls_key": key}) as deployment:
         story = Story(deployment, tmp_path)
-        story.play([deployment.restart] * max(restarts - 1, 2))
+        # Connections are not handed over: a successor of a successor differs in nothing.
+        story.play([deployment.restart] * (restarts - 1))
         sys.stdout.write(f"\n{story.figures()}")
         assert story.noticed(may_reconnect=True) == []
         assert deployment.troubles() == []
