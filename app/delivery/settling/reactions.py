@@ -4,9 +4,10 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
+from typing import Final
 
 from holdfast.delivery.basics import error_codes
-from holdfast.delivery.basics.error_codes import ErrorCode
+from holdfast.delivery.basics.error_codes import CODES, ErrorCode
 from holdfast.delivery.ports.error_handler import (
     ErrorHandler,
     Failure,
@@ -67,9 +68,14 @@ REACTIONS: dict[CodeKind, Reaction] = {
 }
 
 
+_STOPPING: Final = frozenset(
+    code for code in CODES.values() if REACTIONS[classify(code)].message is ForMessage.STAYS
+)
+
+
 def stops(code: ErrorCode) -> bool:
     """Return whether it is about the receiver: usually the message and all behind it come again."""
-    return REACTIONS[classify(code)].message is ForMessage.STAYS
+    return code.listed in _STOPPING
 
 
 class DefaultErrorHandler:

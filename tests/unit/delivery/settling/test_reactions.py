@@ -258,7 +258,10 @@ def test_a_code_outside_the_table_has_the_reaction_of_an_internal_error() -> Non
     )
 
 
-@pytest.mark.parametrize("text", [each for each in CODES if of_receiver(each) is not None])
+OWN_CODES = ["user.update.holdback.disk", "communication.later", "user.mine"]
+
+
+@pytest.mark.parametrize("text", [each for each in CODES if of_receiver(each)] + OWN_CODES)
 def test_clients_know_which_codes_let_later_messages_come_again(text: str) -> None:
     code = find(text)
     assert code is not None
