@@ -115,7 +115,11 @@ Handler = Callable[[Asking, Asker, float], None]
 
 
 class Calls:
-    """Knows the owners of names, and the handlers of operations."""
+    """Knows the owners of names, and the handlers of operations.
+
+    A part lets the owner of a name carry something out by `call`, and several owners by `gather`.
+    What is about one other shard, such as the work that it has, is asked by `ask` and `send`.
+    """
 
     def __init__(self, homes: HomesPort | None, log: Logger) -> None:
         self._homes = homes
@@ -160,7 +164,7 @@ class Calls:
         return self._homes is not None and self._homes.may_send(shard)
 
     def ask(self, shard: int, operation: str, asked: Asking, heard: Heard) -> None:
-        """Let another shard carry the operation out, if it can be asked now."""
+        """Let another shard carry the operation out, or hear None: it cannot be asked now."""
         if self.may_ask(shard):
             self.send(shard, operation, asked, heard)
         else:

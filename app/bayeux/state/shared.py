@@ -30,7 +30,7 @@ Row = list[Any]
 
 
 class Rows(Protocol[K]):
-    """What shards tell each other."""
+    """What one feature tells other shards, and what it does with what they tell."""
 
     def everything_for(self, shard: int, /) -> Iterator[K]:
         """Return what a shard is told at first."""
