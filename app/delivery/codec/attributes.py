@@ -186,8 +186,8 @@ def rows_of_refusals(message: Message) -> list[list[Any]]:
 def refusals_in(rows: Iterable[Sequence[Any]]) -> list[WorkRefusal]:
     """Undo `rows_of_refusals`."""
     return [
-        WorkRefusal(key, find(code) or UPDATE_ERROR, text, *final)
-        for key, code, text, *final in rows
+        WorkRefusal(key, find(code) or UPDATE_ERROR, text, is_final)
+        for key, code, text, is_final in rows
     ]
 
 
