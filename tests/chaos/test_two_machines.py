@@ -93,6 +93,7 @@ async def test_clients_behind_a_proxy_follow_the_server_that_serves(
 @pytest.mark.timeout(600)
 async def test_sessions_go_on_whatever_fails(tmp_path: Path, workers: int) -> None:
     async with scene(tmp_path, workers) as found:
+        await _a_server_process_dies_and_its_supervisor_starts_another(found)
         for _ in range(2):
             await _a_server_is_killed(found)
         await _a_server_is_frozen_and_says_nothing_when_it_thaws(found)
@@ -102,12 +103,11 @@ async def test_sessions_go_on_whatever_fails(tmp_path: Path, workers: int) -> No
         await _both_servers_are_updated(found)
 
 
-async def test_a_server_process_dies_and_its_supervisor_starts_another(tmp_path: Path) -> None:
-    async with scene(tmp_path) as found:
-        one = await found.machines.active()
-        await one.twin.kill()
-        await found.goes_on("process of the server killed", SERVER_S)
-        assert await found.machines.active() is one
+async def _a_server_process_dies_and_its_supervisor_starts_another(found: Scene[Machines]) -> None:
+    one = await found.machines.active()
+    await one.twin.kill()
+    await found.goes_on("process of the server killed", SERVER_S)
+    assert await found.machines.active() is one
 
 
 async def _a_server_is_killed(found: Scene[Machines]) -> None:
