@@ -364,18 +364,17 @@ def is_past(folder: Path, step: str) -> bool:
     return not steps.is_armed(folder, step)
 
 
+# A short run has every other one.
+FORMER = ("given complete", "told to leave", "half handed over", "left")
+SUCCESSOR = ("told to open", "prepared", "loaded", "given removed", "listening", "ready")
+
+
 @pytest.mark.timeout(400)  # several restarts
-@pytest.mark.parametrize(
-    "killed_at",
-    [
-        ("told to leave", "given complete", "left", "half handed over"),
-        ("prepared", "told to open", "loaded", "given removed", "listening", "ready"),
-    ],
-    ids=["former", "successor"],
-)
+@pytest.mark.parametrize("killed_at", [FORMER, SUCCESSOR], ids=["former", "successor"])
 async def test_workers_that_are_killed_in_restarts_lose_nothing(
-    tmp_path: Path, killed_at: tuple[str, ...]
+    pytestconfig: pytest.Config, tmp_path: Path, killed_at: tuple[str, ...]
 ) -> None:
+    killed_at = killed_at if pytestconfig.getoption("--every-step") else killed_at[::2]
     async with deployed(tmp_path, 2) as deployment, traffic(deployment) as flowing:
         for step in killed_at:
             before = deployment.workers()
