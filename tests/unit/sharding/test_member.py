@@ -234,10 +234,10 @@ def test_without_histories_no_shard_waits_for_others() -> None:
 
 
 @pytest.mark.slow
-def test_they_lose_nothing_in_many_worlds() -> None:
-    for seed in range(100, 100 + 20 * TIMES):
-        World(seed).run()
-        World(seed, has_faults=False).run()
+@pytest.mark.parametrize("seed", range(100, 100 + 20 * TIMES))
+def test_they_lose_nothing_in_many_worlds(seed: int) -> None:
+    World(seed).run()
+    World(seed, has_faults=False).run()
 
 
 class HearsAtOnce(World):
