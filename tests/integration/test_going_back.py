@@ -24,6 +24,7 @@ from tests.serving import Server
 from tests.store.servers import ValkeyServer
 
 ASK = "/data/ask"
+OLDER = [release for release, layout in LAYOUTS.items() if layout < LAYOUT]
 SETTINGS: Json = {
     "node": "n",
     "channels": {
@@ -179,10 +180,12 @@ def test_clients_find_everything_whichever_of_both_releases_serves_them(
 @pytest.mark.history
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("release", [each for each in LAYOUTS if LAYOUTS[each] < LAYOUT])
-def test_a_former_release_refuses_the_store_when_the_upgrade_is_finished(release: str) -> None:
-    story = Story()
-    with code_of(release) as code, ValkeyServer() as valkey:
+@pytest.mark.parametrize("former", OLDER, indirect=True)
+def test_a_former_release_refuses_the_store_when_the_upgrade_is_finished(
+    former: tuple[str, Path],
+) -> None:
+    story, (release, code) = Story(), former
+    with ValkeyServer() as valkey:
         settings = {**SETTINGS, "redis": valkey.url}
         with ended(FormerServer(code, settings)) as server:
             story.go_on(server, is_new=False)

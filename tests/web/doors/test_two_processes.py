@@ -23,7 +23,8 @@ from tests.web.doors.test_handing_over import GET, HELLO
 from tests.web.rig import without_faults
 from tests.web.test_faults import UPGRADE
 
-pytestmark = pytest.mark.slow
+# The loop that servers have; the tests beside this one hand over with both.
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["uvloop"])]
 
 PINGED, PONG = frame(b"hi", PING), b"\x8a\x02hi"
 # Many times as many as go through the door at once, and descriptors beyond 1024.
