@@ -24,7 +24,7 @@ from tests.conversations.runner.stories import Story
 from tests.serving import ROOT, Settings, environment
 
 STAGES = 10
-PLAYS_OF_AN_EVENING = 16
+PLAYS_OF_AN_EVENING = 48
 ATTEMPTS = 8
 # Stories bear stalls of this length, and of this part of the time that they take.
 BEARABLE_S = 0.15
