@@ -20,7 +20,7 @@ from tests.chaos.supervised import Supervised
 
 AT_ONCE = 4
 REPEATS = 8
-AT_LEAST_S = 2.5
+AT_LEAST_S = 1.5
 # The messages of a receiver that leaves and returns, before the first fault.
 ENOUGH = 10
 # Messages that a broken server has lost never drain.
