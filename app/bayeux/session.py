@@ -327,6 +327,16 @@ class Session(Receiver):
         """Whether messages can be sent without waiting for the client."""
         return self.held_connect is not None or (self.pipe is not None and not self.deliver_only)
 
+    def gets_next_at_once(self) -> bool:
+        dispatcher = self.dispatcher
+        return (
+            self.held_connect is not None
+            and self.deliver_only
+            and not self.queue.count
+            and (dispatcher is None or dispatcher.is_calm)
+            and not (self.pauses or self.unfinished)
+        )
+
     @property
     def is_heard(self) -> bool:
         """Whether everything that is known to have come from the client is handled."""

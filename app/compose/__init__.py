@@ -50,6 +50,7 @@ from holdfast.extensions.timestamp import Timestamp
 from holdfast.extensions.timesync import TimeSync
 from holdfast.journal.writer import JournalWriter
 from holdfast.settings import Settings
+from holdfast.store.opening.write_right import seed_of
 from holdfast.supervisor.control import CONTROL_FILE, LOCK
 from holdfast.web.admin.tokens import Tokens, TokensUnusable, open_tokens
 from holdfast.web.answering.endpoint import Endpoint
@@ -170,7 +171,7 @@ async def _assemble(
         shards=1 if forwarding is None else forwarding.shards.count,
         node=node,
         store=storage.store,
-        epoch=storage.store.seed,
+        epoch=seed_of(storage.store.epoch),
         journal=writer or NO_JOURNAL,
         client_ids=client_ids,
         random=random.random,

@@ -13,7 +13,7 @@ from holdfast.delivery.basics.steps import ARRIVALS, Step
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Outcome
-from holdfast.delivery.ports.journal_port import NOTHING_EARLY, DeliveryJournal
+from holdfast.delivery.ports.journal_port import NO_HAND_OVERS, DeliveryJournal
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.journal import notes
@@ -261,7 +261,7 @@ class JournalWriter(DeliveryJournal):
     def note_kept(
         self,
         messages: "Sequence[tuple[Message, Sequence[str]]]",
-        early: "Mapping[str, BatchMark]" = NOTHING_EARLY,
+        early: "Mapping[str, BatchMark]" = NO_HAND_OVERS,
     ) -> bytes:
         published: list[PublishRow] = []
         arrived: defaultdict[Step, list[Message]] = defaultdict(list)

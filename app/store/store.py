@@ -11,7 +11,7 @@ from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.letter_quota import LetterQuota
-from holdfast.delivery.messages.marks import BatchMark, Marked
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark, Marked
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.session_record import Recorded
@@ -37,7 +37,7 @@ from holdfast.store.writing.reconciliation import Knowledge
 from holdfast.store.writing.single_calls import Probing, SingleCalls
 from holdfast.store.writing.turn_buffer import TurnBuffer
 from holdfast.store.writing.turn_writer import TurnWriter
-from holdfast.store.writing.turn_writes import PendingCall, PendingPublish, TurnWrites, both
+from holdfast.store.writing.turn_writes import PendingCall, TurnWrites, both
 from holdfast.store.writing.unanswered_calls import UnansweredCalls
 from holdfast.units import counted
 
@@ -259,9 +259,13 @@ class Store:
         receivers: Sequence[str],
         done: Callable[[PersistOutcome], None],
         fields: RequestFields = NO_FIELDS,
+        *,
+        hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
     ) -> None:
         if self.is_available:
-            self._turns.keep(message, receivers, done, fields)
+            # A message that replicas must confirm is not handed over at once.
+            brought = NO_HAND_OVERS if self._pending.waits else hand_overs
+            self._turns.keep(message, receivers, done, fields, hand_overs=brought)
             self._writer.flush_soon()
         else:
             self._loop.call_soon(done, PersistOutcome.REFUSED)
@@ -355,16 +359,18 @@ class Store:
     # Calls and answers
 
     def _calls_of(self, turn: TurnWrites) -> Iterator[PendingCall]:
-        return turn.calls(self.keys, self._key_limits(), self._calls.journal, self.shard_log)
+        parts = self.keys, self._key_limits(), self._calls.journal, self.shard_log
+        brought, incarnation = self._turns.brought_by(turn), self._right.incarnation
+        return turn.calls(*parts, brought=brought, incarnation=incarnation)
 
     def _key_limits(self) -> KeyLimits:
         return KeyLimits(self._clock(), self._most_keys, self.layout.form)
 
     def _send(self, outgoing: PendingCall) -> None:
-        call, kept, note, _, is_reported, appended = outgoing
+        call, kept, note, _, is_reported, appended, _ = outgoing
         done: Callable[[object], None] = ignore
         if kept:
-            done = partial(self._kept, kept, self._pending.begin(kept))
+            done = partial(self._kept, outgoing, self._pending.begin(kept))
         if appended is not None:
             done = both(appended, done)
         self._telling.remember(call)
@@ -390,12 +396,12 @@ class Store:
         if is_lost and not (self._calls or self._writer.is_sending):
             self._right.open_again()
 
-    def _kept(
-        self, messages: Sequence[PendingPublish], then: Callable[[object], None], reply: object
-    ) -> None:
-        self._refusing.hear(reply, len(messages))
+    def _kept(self, sent: PendingCall, then: Callable[[object], None], reply: object) -> None:
+        if sent.brought:
+            self._writer.brought(sent.brought, reply)
+        self._refusing.hear(reply, len(sent.kept))
         if isinstance(reply, list):
-            self._keyed.hear((pending.message for pending in messages), reply)
+            self._keyed.hear((pending.message for pending in sent.kept), reply)
         then(reply)
 
     def probe(self) -> None:
@@ -416,11 +422,6 @@ class Store:
     def deployment(self) -> Deployment:
         """The deployment of the open store."""
         return self._right.deployment
-
-    @property
-    def seed(self) -> str:
-        """Random text that every empty store begins with."""
-        return self.epoch.rpartition("-")[0]
 
     def _refused(self, why: ScriptFailed) -> None:
         self._right.lose(why)

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import orjson
 
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.letters.dead import DeadLetter
-from holdfast.delivery.messages.marks import BatchMark, Mark
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark, Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import DISCARDED
 from holdfast.delivery.messages.publish_key import PublishKey
@@ -146,9 +146,14 @@ class StoreProcess:
     def new_id(self) -> str:
         return str(next(_now))
 
-    def keep(self, message: Message, *keys: str) -> None:
+    def keep(
+        self,
+        message: Message,
+        *keys: str,
+        hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
+    ) -> None:
         answers = self.kept.setdefault(message.id - BASE, [])
-        self.store.keep(message, keys, answers.append)
+        self.store.keep(message, keys, answers.append, hand_overs=hand_overs)
 
     async def answered(self) -> None:
         """Everything so far has been answered."""

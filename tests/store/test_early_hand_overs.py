@@ -1,6 +1,7 @@
-"""Hand-overs that the store has before they happen, with messages of other shards."""
+"""Hand-overs that the store has before they happen, with the messages that they bring."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -225,4 +226,79 @@ async def test_a_store_that_went_back_counts_earlier_attempts_all_the_while(
     await back(shard.at)
     assert seen == [{1: "0 1 0 1 0"}]
     assert shard.at.queue("joe/1") == {1: "0 1 0 1 0", 2: ""}
+    assert handed(shard) == {}
+
+
+# Hand-overs with messages of this server
+
+
+def bring(shard: ShardProcess, n: int, **options: Any) -> BatchMark:
+    """Keep a message for a session that will get it at once."""
+    early = batch(n)
+    shard.at.keep(message(n, **options), "joe/1", hand_overs={"joe/1": early})
+    return early
+
+
+async def test_a_message_of_this_server_is_stored_together_with_its_hand_over(
+    shard: ShardProcess,
+) -> None:
+    early = bring(shard, 1)
+    assert shard.at.store.early == {"joe/1": early}
+    shard.at.store.flush()
+    await shard.at.answered_line()
+    assert handed(shard) == {"joe/1": f"4 7 {BASE + 1}"}
+    del shard.at.store.early["joe/1"]
+    await shard.at.answered()
+    assert handed(shard) == {"joe/1": f"4 7 {BASE + 1}"}
+
+
+async def test_what_a_turn_has_for_a_session_is_one_hand_over(shard: ShardProcess) -> None:
+    bring(shard, 1)
+    bring(shard, 2)
+    assert shard.at.store.early == {"joe/1": batch(1, 2)}
+    shard.at.store.flush()
+    bring(shard, 3)
+    await shard.at.answered_line()
+    assert handed(shard) == {"joe/1": f"4 7 {BASE + 1} {BASE + 2}"}
+
+
+async def test_what_does_not_follow_a_message_of_this_server_is_taken_back(
+    shard: ShardProcess,
+) -> None:
+    bring(shard, 1)
+    await shard.at.answered()
+    shard.at.store._writer.send_all()
+    await shard.at.answered()
+    assert shard.at.store.early == {}
+    assert handed(shard) == {"joe/1": "4 7 "}
+    assert shard.at.queue("joe/1") == {1: ""}
+
+
+async def test_messages_that_replicas_must_confirm_bring_none(
+    shared_valkey: ValkeyServer,
+) -> None:
+    def confirm(_: object, done: Callable[[bool], None]) -> None:
+        done(True)
+
+    async with store_process(shared_valkey, confirm=confirm) as at:
+        at.keep(message(1), "joe/1", hand_overs={"joe/1": batch(1)})
+        assert at.store.early == {}
+        await at.answered()
+        assert "joe/1" not in at.hash(KEYS.handed)
+
+
+async def test_a_message_that_is_stored_again_after_a_loss_brings_none(
+    shard: ShardProcess,
+) -> None:
+    shard.at.store.save(session("joe/1"))
+    await shard.at.answered()
+    past = Past(shard.at.server)
+    shard.at.store.save(session("eve/1"))
+    await shard.at.answered()
+    shard.at.known = Knowledge([session("joe/1")], [])
+    past.come_back()
+    bring(shard, 1)
+    await back(shard.at)
+    assert shard.at.store.early == {}
+    assert shard.at.queue("joe/1") == {1: ""}
     assert handed(shard) == {}

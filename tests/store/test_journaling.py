@@ -16,7 +16,7 @@ from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, Outcome
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.ports.journal_port import NOTHING_EARLY, DeliveryJournal
+from holdfast.delivery.ports.journal_port import NO_HAND_OVERS, DeliveryJournal
 from holdfast.store.format import scripts
 from holdfast.store.format.publish_keys import KeyLimits
 from holdfast.store.format.scripts import ScriptCall, Take
@@ -59,7 +59,7 @@ class Notebook(DeliveryJournal):
     def note_kept(
         self,
         messages: Sequence[tuple[Message, Sequence[str]]],
-        early: Mapping[str, BatchMark] = NOTHING_EARLY,
+        early: Mapping[str, BatchMark] = NO_HAND_OVERS,
     ) -> bytes:
         return b"kept " + b" ".join(b"%d" % (message.id - BASE) for message, _ in messages)
 

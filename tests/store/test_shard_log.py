@@ -10,7 +10,7 @@ from holdfast.cluster.frames import write
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.ports.journal_port import NOTHING_EARLY
+from holdfast.delivery.ports.journal_port import NO_HAND_OVERS
 from holdfast.store.format.log_scripts import Step
 from holdfast.store.framing.log_state import StoredFrame, TakenLog
 from holdfast.store.framing.shard_log import Taken, Taking
@@ -162,7 +162,7 @@ class Diary(Notebook):
         super().__init__()
         self.made: list[str] = []
 
-    def note_kept(self, messages: Any, early: Mapping[str, BatchMark] = NOTHING_EARLY) -> bytes:
+    def note_kept(self, messages: Any, early: Mapping[str, BatchMark] = NO_HAND_OVERS) -> bytes:
         return self._made(super().note_kept(messages, early))
 
     def note_dead(self, letters: Any) -> bytes:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
@@ -69,9 +70,15 @@ class DelayedStore:
         keys: Sequence[str],
         done: Callable[[PersistOutcome], None],
         fields: RequestFields = NO_FIELDS,
+        *,
+        hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
     ) -> None:
         call = self._call()
-        self.store.keep(message, keys, lambda kept: call.append(partial(done, kept)), fields)
+
+        def kept(outcome: PersistOutcome) -> None:
+            call.append(partial(done, outcome))
+
+        self.store.keep(message, keys, kept, fields, hand_overs=hand_overs)
 
     def after(self, done: Callable[[], None]) -> None:
         call = self._call()

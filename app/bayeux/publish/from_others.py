@@ -9,9 +9,9 @@ from holdfast.delivery.basics.channels import Channel, Kind
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.crossing import spared_by
-from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.requests.of_others import far_request_in
+from holdfast.delivery.routing.next_at_once import NextAtOnce
 from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.topics.counting import count_for
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from holdfast.bayeux.session import Session
+    from holdfast.delivery.messages.marks import BatchMark
 
 
 class FromOthers:
@@ -107,25 +108,11 @@ class FromOthers:
 
         These are sessions that wait for messages and have none, nor get earlier ones.
         """
-        found: dict[str, BatchMark] = {}
-        # The ids in each of them.
-        waiting: dict[str, list[int]] = {}
-        held = self._state.guard.held
+        found = NextAtOnce(self._state.guard.held)
         for each in coming:
-            message = each.message
-            if not each.keys or message.linger_s is not None or message.channel in held:
-                continue
-            for session in each.receivers:
-                if not session.is_durable:
-                    continue
-                ids = waiting.get(session.key)
-                if ids is not None:
-                    ids.append(message.id)
-                elif session.key not in self._coming and _gets_next_at_once(session):
-                    queue, ids = session.queue, [message.id]
-                    waiting[session.key] = ids
-                    found[session.key] = BatchMark(queue.batch + 1, queue.seq + 1, ids)
-        return found
+            if each.keys:
+                found.add(each.message, each.receivers, but=self._coming)
+        return found.hand_overs
 
     def expect(self, coming: "Sequence[Arrived]") -> None:
         """Take note that the store is asked to have these messages, before they are shown."""
@@ -165,15 +152,3 @@ class FromOthers:
         self._state.hub.show_arrived(message, arrived.receivers, kept)
         if self.tap.wants(message.channel):
             self.tap.shown(arrived)
-
-
-def _gets_next_at_once(session: "Session") -> bool:
-    """Return whether the reply to the held connect of the session will bring its next messages."""
-    dispatcher = session.dispatcher
-    return (
-        session.held_connect is not None
-        and session.deliver_only
-        and not session.queue.count
-        and (dispatcher is None or dispatcher.is_calm)
-        and not (session.pauses or session.unfinished)
-    )

@@ -40,9 +40,10 @@ from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.delivery.requests.outstanding import Requests
 from holdfast.delivery.routing.histories import Histories, HistoryLimits
-from holdfast.delivery.routing.hub import Hub, SettlingPort
+from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.presence import Presence
 from holdfast.delivery.routing.routes import Routes
+from holdfast.delivery.routing.settling_port import SettlingPort
 from holdfast.delivery.shared_queues.places import WaitingPlaces
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
 from holdfast.delivery.shared_queues.subjects import Subjects
@@ -194,6 +195,7 @@ class ServerState:
             others=self._others,
             keeps_history=any(rule.history is not None and rule.durable for rule in rules),
             has_work_queues=bool(self.rules.work_patterns),
+            held=self.guard.held,
         )
 
     def _guard(self) -> Guard:

@@ -1,7 +1,7 @@
 """Marks: the progress of entries, as stored."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from holdfast.delivery.messages.former_attempts import FormerAttempts, tried
 
@@ -81,3 +81,6 @@ class BatchMark(NamedTuple):
     def marks(self) -> list[Mark]:
         """Return the same information as a mark for each entry."""
         return [Mark(id, seq, self.number, 1, 0, seq) for seq, id in enumerate(self.ids, self.seq)]
+
+
+NO_HAND_OVERS: Final[Mapping[str, BatchMark]] = {}

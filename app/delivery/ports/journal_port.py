@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.queues.receivers import Receiver
 
 
-NOTHING_EARLY: "Final[Mapping[str, BatchMark]]" = {}
+NO_HAND_OVERS: "Final[Mapping[str, BatchMark]]" = {}
 
 
 class DeliveryJournal:
@@ -165,7 +165,7 @@ class DeliveryJournal:
     def note_kept(
         self,
         messages: Sequence[tuple["Message", Sequence[str]]],
-        early: Mapping[str, "BatchMark"] = NOTHING_EARLY,
+        early: Mapping[str, "BatchMark"] = NO_HAND_OVERS,
     ) -> bytes:
         """Return the note of messages that enter these sessions' queues, or only a history.
 

@@ -121,7 +121,6 @@ class Ledger:
 
     def handed_over(self, receiver: Receiver, batch: "Batch", now: float) -> None:
         """Record a hand-over, which may be empty."""
-        # A server alone never has any.
         if self._store.early and self._came_early(receiver, batch, now):
             return
         if batch.entries is not None:

@@ -65,12 +65,18 @@ class StorePort(Protocol):
         receivers: Sequence[str],
         done: "Callable[[PersistOutcome], None]",
         fields: "RequestFields" = ...,
+        *,
+        hand_overs: "Mapping[str, BatchMark]" = ...,
     ) -> None:
         """Store the message in the queues of these sessions, or in no queue.
 
         A receiver is a session's `key`, or the name of the channel for its history. The fields of
         requests change in the same step, or not at all. A message with a publish key has no such
         fields.
+
+        With `hand_overs`, sessions get the message as soon as it is stored, if nothing changes: the
+        store may have these in the same step, see `early`. A message with a publish key, which may
+        be a repeat, has none.
 
         A publish key is stored in the same step; only the first message with a given key is stored.
         `done` is called once, and a second time after `PersistOutcome.UNKNOWN`.

@@ -100,6 +100,10 @@ class Receiver(Timed):
         """Whether messages addressed to it or to its subject may enter the queue."""
         return self.takes_messages
 
+    def gets_next_at_once(self) -> bool:
+        """Return whether it waits for messages, and gets the next ones as soon as they are here."""
+        return False
+
     @property
     def is_live(self) -> bool:
         """Whether its queue flows: it is not away, not held back and not POLLING."""

@@ -1,16 +1,15 @@
 """Routes messages from publishers into the queues of receivers."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from holdfast.delivery.basics.channels import LISTENS_ROW, SYSTEM, Channel
-from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.basics.notices import FULL, Notices
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.crossing import Crossings
-from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
@@ -20,58 +19,22 @@ from holdfast.delivery.queues.features import QueueRecord
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.histories import Histories
 from holdfast.delivery.routing.kept_messages import NS_PER_CURSOR, cursor_of
+from holdfast.delivery.routing.next_at_once import NextAtOnce
 from holdfast.delivery.routing.publish_order import PublishOrder
 from holdfast.delivery.routing.publishes import Publish
 from holdfast.delivery.routing.routes import Routes
 from holdfast.delivery.routing.selections import Selection
+from holdfast.delivery.routing.settling_port import SettlingPort
 from holdfast.delivery.topics.configured import Topics
 
 if TYPE_CHECKING:
     from holdfast.delivery.ports.other_shards import OthersPort
     from holdfast.delivery.routing.latency import LatencySampler
 
+# Looking at more receivers costs more than another call of the store.
+_FEW: Final = 8
+
 R = TypeVar("R", bound=Receiver)
-R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
-
-
-class SettlingPort(Protocol[R_contra]):
-    """Settles messages that leave queues, or do not enter them, while queues are filled.
-
-    The circle is real: settling an entry may put messages into other queues, and a message that
-    enters a queue may push others out.
-    """
-
-    def turned_away(
-        self, receivers: Sequence[R_contra], message: Message, reason: Reason, /
-    ) -> None:
-        """Settle a message that the queues of these receivers refused."""
-        ...
-
-    def dead_letter(
-        self, receiver: R_contra, entries: Sequence[Entry], code: ErrorCode, text: str, /
-    ) -> None:
-        """Dead-letter entries that have left their queue."""
-        ...
-
-    def discard(self, receiver: R_contra, messages: Sequence[Message], reason: Reason, /) -> None:
-        """Discard messages that have left their queue, without dead letters."""
-        ...
-
-    def make_room_for(self, receiver: R_contra, message: Message, /) -> bool:
-        """Queue the message in a full queue by expiring others. Returns False if none can."""
-        ...
-
-    def watch_expiry(self, receiver: R_contra, /) -> None:
-        """Expire the receiver's messages when their lifetime ends."""
-        ...
-
-    def forget_expiry(self, receiver: R_contra, /) -> None:
-        """Stop watching the receiver."""
-        ...
-
-    def recheck(self, message: Message, receivers: Sequence[R_contra], /) -> None:
-        """Check whether the receivers may still get a message accepted before rights changed."""
-        ...
 
 
 class Hub(Generic[R]):
@@ -97,6 +60,7 @@ class Hub(Generic[R]):
         others: "OthersPort | None" = None,
         keeps_history: bool = False,
         has_work_queues: bool = False,
+        held: Container[str] = (),
     ) -> None:
         self.histories = histories
         # Whether some channels store their messages even without subscribers.
@@ -124,6 +88,8 @@ class Hub(Generic[R]):
         self.ready: list[R] = []
         self._on_ready = on_ready
         self._linger = linger
+        # The channels that are held.
+        self._held = held
 
     @property
     def may_wait(self) -> bool:
@@ -201,8 +167,16 @@ class Hub(Generic[R]):
         if message.keeping is not None and message.is_durable:
             # A message that is durable for its receivers is durable in its history too.
             keys = [*keys, publish.channel.name]
-        self.store.keep(message, keys, answered, _fields(publish))
+        next_at_once: Mapping[str, BatchMark] = NO_HAND_OVERS
+        if 0 < publish.kept <= _FEW and not is_keyed:
+            next_at_once = self._next_at_once(publish)
+        self.store.keep(message, keys, answered, _fields(publish), hand_overs=next_at_once)
         return None
+
+    def _next_at_once(self, publish: Publish[R]) -> Mapping[str, BatchMark]:
+        found, left_out = NextAtOnce(self._held), publish.leave_out
+        found.add(publish.message, [each for each in publish.receivers if each is not left_out])
+        return found.hand_overs
 
     def _receivers_of(self, publish: Publish[R]) -> Sequence[R]:
         receivers: Sequence[R] = ()

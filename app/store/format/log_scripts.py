@@ -3,19 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.delivery.messages.marks import BatchMark
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark
 from holdfast.delivery.messages.message import Message
-from holdfast.store.format import records, scripts
+from holdfast.store.format import scripts
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.layouts import NEWEST, WrittenForm
-from holdfast.store.format.scripts import ScriptCall, source_of, words_entering
+from holdfast.store.format.scripts import ScriptCall, source_of
+from holdfast.store.format.words import words_entering, words_handing_over
 from holdfast.store.links.resp import Word
 from holdfast.store.links.script import Positions, Script
 
 # The name of the part of a frame that all shards read. A part for one shard has its number.
 FOR_ALL: Final = "all"
 NO_CALLS: Final[Mapping[str, bytes]] = {}
-NO_HAND_OVERS: Final[Mapping[str, BatchMark]] = {}
 # What a server with other shards loads besides `scripts.SCRIPTS`.
 LOG_SCRIPTS: list[Script] = []
 
@@ -43,7 +43,7 @@ APPEND = _script("append", source_of("append", "fence", "no_note", "log", "once"
 APPEND_FACTS = _script("append_facts", source_of("append_facts", "fence", "no_note", "log"))
 RESTORE_FRAME = _script("restore_frame", source_of("restore_frame", "fence", "once"))
 TRIM_LOG = _script("trim_log", source_of("trim_log", "fence", "once", "arrays"))
-_TAKING: Final = ("once", "arrays", "bodies", "enter")
+_TAKING: Final = ("once", "arrays", "bodies", "enter", "hand_over")
 TAKE = _script(
     "take",
     source_of("take", "fence", "no_note", *_TAKING),
@@ -161,11 +161,7 @@ def take(
         args.append(positions.of(keys.inbox))
         for each in others_calls.items():
             args += each
-    args.append(2 * len(hand_overs))
-    if hand_overs:
-        args += (positions.of(keys.handed), incarnation)
-        for receiver, batch in hand_overs.items():
-            args += (receiver, records.pack_batch(batch))
+    args += words_handing_over(keys, positions, hand_overs, incarnation)
     for message, receivers in messages:
         args += words_entering(keys, positions, message, receivers, form)
     return ScriptCall(TAKE if messages or others_calls else FOLLOW, positions.keys, args)

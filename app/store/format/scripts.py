@@ -8,7 +8,7 @@ import orjson
 
 from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.letters.dead import DeadLetter
-from holdfast.delivery.messages.marks import BatchMark, Mark
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark, Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.publish_key import KEY_LIFE_S, publish_key_of
@@ -20,6 +20,7 @@ from holdfast.store.format.deployment import UNDIVIDED, Deployment, Division
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.layouts import LAYOUT, NEWEST, OLDEST_LAYOUT, WrittenForm
 from holdfast.store.format.publish_keys import KeyLimits
+from holdfast.store.format.words import words_entering, words_handing_over
 from holdfast.store.links.resp import Word
 from holdfast.store.links.script import Positions, Script
 
@@ -57,7 +58,7 @@ OPEN = _script("open")
 FINISH = _script("finish", "fence", "once")
 RELEASE = _script("release", "fence", "once")
 SAVE = _script("save", "fence", "once")
-KEEP = _journalled("keep", "once", "arrays", "bodies", "enter", "fields")
+KEEP = _journalled("keep", "once", "arrays", "bodies", "enter", "fields", "hand_over")
 KEEP_KEYED = _journalled("keep_keyed", "arrays", "bodies", "enter", "clock", "fields")
 ADVANCE_CLOCK = _script("advance_clock", "fence", "once", "clock")
 MOVE = _journalled("move", "once", "arrays", "bodies")
@@ -159,10 +160,17 @@ def keep(
     messages: Sequence[tuple[Message, Sequence[str]]],
     fields: RequestFields = NO_FIELDS,
     form: WrittenForm = NEWEST,
+    hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
+    incarnation: str = "",
 ) -> ScriptCall:
-    """Store messages, each for these sessions, and change these fields of requests."""
+    """Store messages, each for these sessions, and change these fields of requests.
+
+    Hand-overs replace the last batches of sessions, unless the script is called again in another
+    incarnation than the one with this random text.
+    """
     positions = Positions(keys.meta, keys.bodies, keys.requests)
     args: list[Word] = [_newest(messages), *_changing(fields)]
+    args += words_handing_over(keys, positions, hand_overs, incarnation)
     for message, receivers in messages:
         args += words_entering(keys, positions, message, receivers, form)
     return ScriptCall(KEEP, positions.keys, args)
@@ -228,25 +236,6 @@ def advance_clock(keys: RedisKeys, clock: int, *, given: int) -> ScriptCall:
 
 def _newest(messages: Sequence[tuple[Message, Sequence[str]]]) -> str:
     return _ID % max(message.id for message, _ in messages)
-
-
-def words_entering(
-    keys: RedisKeys,
-    positions: Positions,
-    message: Message,
-    receivers: Sequence[str],
-    form: WrittenForm,
-) -> list[Word]:
-    """Return the arguments for a message that enters queues."""
-    receivers_at = positions.of(keys.receivers(message.id))
-    generation = records.pack_origin(message)
-    body = records.pack_message(message)
-    words: list[Word] = [message.id, receivers_at, body, generation, len(receivers), *receivers]
-    if generation:
-        words += [positions.of(keys.marks(receiver)) for receiver in receivers]
-    elif len(receivers) == 1 and len(body) <= records.MOST_OF_ONE and form.has_single_receivers:
-        words[3] = records.OF_ONE
-    return words
 
 
 def move(keys: RedisKeys, moves: Sequence[Move]) -> ScriptCall:

@@ -12,11 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from holdfast.delivery.basics.ignoring import ignore
-from holdfast.delivery.messages.marks import BatchMark
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.store.format import log_scripts, scripts
 from holdfast.store.format.keys import RedisKeys
-from holdfast.store.format.log_scripts import NO_CALLS, NO_HAND_OVERS, LoggedFrame, Parts, Step
+from holdfast.store.format.log_scripts import NO_CALLS, LoggedFrame, Parts, Step
 from holdfast.store.format.publish_keys import first_of
 from holdfast.store.format.scripts import ScriptCall
 from holdfast.store.framing.log_state import LogState, StoredFrame, TakenLog, read_log_state
@@ -294,7 +294,7 @@ class ShardLog:
             self._writer.send_behind(partial(self.take, step, messages, others_calls, done=done))
             return
         early = self._buffer.announce(hand_overs) if hand_overs else NO_HAND_OVERS
-        incarnation, number = self._right.epoch.rpartition(".")[2], 0
+        number = 0
         call = log_scripts.take(
             self._keys,
             [step],
@@ -302,7 +302,7 @@ class ShardLog:
             self._right.layout.form,
             others_calls=others_calls,
             hand_overs=early,
-            incarnation=incarnation,
+            incarnation=self._right.incarnation,
         )
         if messages and (note := self._calls.journal.note_kept(messages, early)):
             call, number = self._journaling.annotate(call, note)
@@ -311,12 +311,8 @@ class ShardLog:
     def _took(
         self, early: Mapping[str, BatchMark], done: Callable[[Taken], None], reply: object
     ) -> None:
-        if reply is not None:
-            self._buffer.withdraw(early)
-        elif early:
-            # The store soon hears which of them have not followed.
-            self._buffer.follow(early)
-            self._writer.send_lazily()
+        if early:
+            self._writer.brought(early, reply)
         if isinstance(reply, list) and self._right.state is not StoreState.OPEN:
             # The store went back, and soon has the place again that this process knows.
             done(Taken(Taking.FAILED))

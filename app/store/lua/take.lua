@@ -6,9 +6,7 @@
 --        number of its shard, the place so far ('' at the beginning), the place behind what is taken,
 --        and the openings passed before ('' if they are the same); then the number of letters, and if
 --        there are any, the position of the inbox in KEYS, and the name of each with the letter; then
---        the number of words of hand-overs that follow, and if there are any, the position of the last
---        batches in KEYS, the random text of the opening that makes them, and each session with its
---        batch; then the messages, as in enter
+--        hand-overs, as in hand_over; then the messages, as in enter
 -- Reply  the last call before this one; with it 'PLACE', number of a shard, and its place: this is
 --        another one than the call says, so nothing is taken. (An error could not say whether the
 --        calls before this one are still there.)
@@ -50,15 +48,7 @@ if letters > 0 then
     call('HSET', inbox, at + 1, at + 2 * letters)
     at = at + 1 + 2 * letters
 end
-local hand_overs = tonumber(ARGV[at])
-if hand_overs > 0 then
-    -- Another opening has forgotten them, and may have handed over something else since.
-    if ARGV[at + 2] == string.match(ARGV[1], '^%S+ (%w+)%-') then
-        call('HSET', KEYS[tonumber(ARGV[at + 1])], at + 3, at + 2 + hand_overs)
-    end
-    at = at + 2 + hand_overs
-end
-at = at + 1
+at = hand_over(at)
 while at <= last do
     at = enter(at)
 end

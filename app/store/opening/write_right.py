@@ -140,6 +140,11 @@ class WriteRight:
         # accepted nothing: it may have opened a former primary, which is cut off.
         self.was_confirmed = not opening.lock
 
+    @property
+    def incarnation(self) -> str:
+        """The random text of this epoch."""
+        return self.epoch.rpartition(".")[2]
+
     async def look(self) -> None:
         """Learn the deployment and the epoch of a store that another process has open."""
         names = ("version", "epoch", "deployment", "key", "holder")
@@ -271,7 +276,7 @@ class WriteRight:
         """
         self.state = StoreState.FENCED
         epoch = why.partition(" ")[2]
-        is_later = _seed_of(epoch) == _seed_of(self.epoch) and _number_of(epoch) > self._number
+        is_later = seed_of(epoch) == seed_of(self.epoch) and _number_of(epoch) > self._number
         log.error(
             "another process has taken the store over: this one writes nothing any more"
             if is_later
@@ -395,7 +400,8 @@ class WriteRight:
         return True
 
 
-def _seed_of(epoch: str) -> str:
+def seed_of(epoch: str) -> str:
+    """Return the random text with which the store of this epoch began."""
     return epoch.rpartition("-")[0]
 
 

@@ -15,7 +15,7 @@ from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.scripts import ScriptCall, Take
 from holdfast.store.links.link import StoreLink
 from holdfast.store.links.reply_errors import StoreRefused
-from holdfast.store.opening.write_right import StoreState, WriteRight
+from holdfast.store.opening.write_right import StoreState, WriteRight, seed_of
 from holdfast.store.writing.turn_writer import TurnWriter
 from holdfast.store.writing.unanswered_calls import UnansweredCalls
 
@@ -152,7 +152,7 @@ class JournalOutlet:
         """
         last = await self._journaling.last_frame(self._link)
         for seq, written in self._latest:
-            if seq > last and _seed_of(written.epoch) == _seed_of(self._right.epoch):
+            if seq > last and seed_of(written.epoch) == seed_of(self._right.epoch):
                 tell(self._journaling.frame(*written, seq=seq), False)
 
 
@@ -162,7 +162,3 @@ class _Written(NamedTuple):
     epoch: str
     frame: bytes
     notes: Sequence[int]
-
-
-def _seed_of(epoch: str) -> str:
-    return epoch.rpartition("-")[0]

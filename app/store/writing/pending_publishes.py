@@ -52,6 +52,11 @@ class PendingPublishes:
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0.0
 
+    @property
+    def waits(self) -> bool:
+        """Whether publishes wait for replicas, too."""
+        return self._confirm is not None
+
     def begin(self, messages: Sequence[PendingPublish]) -> Callable[[object], None]:
         """Register publishes. Returns the function to call with the answer."""
         self._number = number = self._number + 1

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.former_attempts import former_of
-from holdfast.delivery.messages.marks import BatchMark, Marked
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark, Marked
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.publish_key import publish_key_of
@@ -76,6 +76,8 @@ class TurnBuffer:
         for turn in self._turns:
             taken += turn.messages + turn.keyed
             turn.messages, turn.keyed = [], []
+            self.withdraw(turn.brought)
+            turn.brought = {}
         return taken
 
     def save(self, session: "Recorded") -> None:
@@ -100,8 +102,13 @@ class TurnBuffer:
         receivers: Sequence[str],
         done: Callable[[PersistOutcome], None],
         fields: RequestFields = NO_FIELDS,
+        *,
+        hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
     ) -> None:
-        """Add a message, which may have left these queues before."""
+        """Add a message, which may have left these queues before.
+
+        Its hand-overs are stored with it, if they may be.
+        """
         turn = self._turns[-1]
         if _has_left(turn, message, receivers):
             turn = self._next()
@@ -114,6 +121,24 @@ class TurnBuffer:
         if message.generation or message.is_initial:
             for receiver in receivers:
                 self.marked(receiver, (message.id,))
+        if hand_overs:
+            self._bring(turn, hand_overs)
+
+    def _bring(self, turn: TurnWrites, hand_overs: Mapping[str, BatchMark]) -> None:
+        """Let the messages of a turn bring hand-overs, or more to hand over together."""
+        brought = turn.brought
+        more = hand_overs.keys() & brought.keys()
+        for receiver in more:
+            if self.early.get(receiver) is brought[receiver]:
+                ids = [*brought[receiver].ids, *hand_overs[receiver].ids]
+                self.early[receiver] = brought[receiver] = brought[receiver]._replace(ids=ids)
+        if len(more) < len(hand_overs):
+            brought.update(self.announce(hand_overs))
+
+    def brought_by(self, turn: TurnWrites) -> Mapping[str, BatchMark]:
+        """Return the hand-overs that the messages of a turn bring, and that are still expected."""
+        brought, early = turn.brought, self.early
+        return {key: batch for key, batch in brought.items() if early.get(key) is batch}
 
     def move(self, moves: Sequence[Move]) -> None:
         """Move messages, which may have left these queues before."""

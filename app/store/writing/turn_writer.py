@@ -1,12 +1,13 @@
 """Sends the writes of each turn of the event loop together, once and in order."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from math import inf
 from time import perf_counter
 
+from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store.links.link import StoreLink
 from holdfast.store.opening.write_right import StoreState, WriteRight
@@ -123,6 +124,15 @@ class TurnWriter:
             send()
         else:
             self._rest_followed_by.append(send)
+
+    def brought(self, hand_overs: Mapping[str, BatchMark], reply: object) -> None:
+        """Hear the answer to a call that stores hand-overs with their messages."""
+        if reply is None:
+            self._buffer.follow(hand_overs)
+            # The store soon hears which of them have not followed.
+            self.send_lazily()
+        else:
+            self._buffer.withdraw(hand_overs)
 
     def refuse_messages(self) -> None:
         """Inform publishers that the store will not have the messages collected so far."""

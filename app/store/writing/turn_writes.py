@@ -5,7 +5,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
-from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark, Mark, Marked
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
@@ -60,6 +60,8 @@ class PendingCall(NamedTuple):
     is_reported: bool = False
     # Called with the answer first, if the call also appends a frame to the log of this shard.
     appended: Callable[[object], None] | None = None
+    # The hand-overs that it stores with their messages.
+    brought: Mapping[str, BatchMark] = NO_HAND_OVERS
 
 
 class Framing(Protocol):
@@ -90,6 +92,8 @@ class TurnWrites:
         self.messages: list[PendingPublish] = []
         self.keyed: list[PendingPublish] = []
         self.moves: list[Move] = []
+        # Hand-overs that are to follow as soon as the store has the messages.
+        self.brought: dict[str, BatchMark] = {}
         self.batches: dict[str, BatchMark] = {}
         # Changed entries, with marks; for entries in flight also each hand-over by its number, with
         # the message and the attempt.
@@ -167,13 +171,21 @@ class TurnWrites:
         limits: KeyLimits,
         journal: DeliveryJournal,
         framing: Framing | None = None,
+        *,
+        brought: Mapping[str, BatchMark] = NO_HAND_OVERS,
+        incarnation: str = "",
     ) -> Iterator[PendingCall]:
-        """Yield one call of each kind with its note, or several if one would take too long."""
+        """Yield one call of each kind with its note, or several if one would take too long.
+
+        Args:
+            brought: The hand-overs that messages bring.
+            incarnation: The random text of the incarnation that makes the calls.
+        """
         # Most turns have only one or two kinds.
         if self.requests or self.sessions:
             yield from self._first(keys)
         if self.messages or self.keyed:
-            yield from self._coming(keys, limits, journal, framing)
+            yield from self._coming(keys, limits, journal, framing, brought, incarnation)
         if self.moves:
             yield from self._moving(keys, journal, framing)
         if self.batches or self.marks or self.settled or self.settled_behind:
@@ -203,15 +215,20 @@ class TurnWrites:
         limits: KeyLimits,
         journal: DeliveryJournal,
         framing: Framing | None,
+        brought: Mapping[str, BatchMark],
+        incarnation: str,
     ) -> Iterator[PendingCall]:
         may_wait = not self.hands_over
         costs = list(map(_cost_of_message, self.messages))
         for messages in _portions(self.messages, costs, framing):
             pairs = [(pending.message, pending.receivers) for pending in messages]
-            call = scripts.keep(keys, pairs, _fields_of(messages), limits.form)
+            call = scripts.keep(
+                keys, pairs, _fields_of(messages), limits.form, brought, incarnation
+            )
             call, appended = _framed(call, pairs, framing)
-            note = journal.note_kept(_for_queues(pairs))
-            yield PendingCall(call, messages, note, may_wait, appended=appended)
+            note = journal.note_kept(_for_queues(pairs), brought)
+            yield PendingCall(call, messages, note, may_wait, appended=appended, brought=brought)
+            brought = NO_HAND_OVERS
         # A repeat leaves no note and appends no frame, so with either each message gets a separate
         # call.
         costs = [

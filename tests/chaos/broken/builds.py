@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.bayeux.meta import connect
@@ -10,6 +10,7 @@ from holdfast.bayeux.publish import qos
 from holdfast.bayeux.session import Session
 from holdfast.compose.storage import Storage
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
@@ -84,8 +85,10 @@ def publishers_are_answered_before_the_store() -> None:
         keys: Sequence[str],
         done: Callable[[PersistOutcome], None],
         fields: RequestFields = NO_FIELDS,
+        *,
+        hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
     ) -> None:
-        keep(self, message, keys, lambda _: None, fields)
+        keep(self, message, keys, lambda _: None, fields, hand_overs=hand_overs)
         self._loop.call_soon(done, PersistOutcome.KEPT)
 
     _replace(Store, "keep", hasty)
@@ -108,6 +111,20 @@ def dead_letters_are_dropped() -> None:
 
 
 def attempts_are_not_marked() -> None:
+    keep = Store.keep
+
+    def keep_alone(
+        self: Store,
+        message: Message,
+        keys: Sequence[str],
+        done: Callable[[PersistOutcome], None],
+        fields: RequestFields = NO_FIELDS,
+        *,
+        hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
+    ) -> None:
+        keep(self, message, keys, done, fields)
+
+    _replace(Store, "keep", keep_alone)
     _replace(Store, "mark_batch", _nothing)
     _replace(Store, "mark", _nothing)
 
@@ -155,9 +172,12 @@ def requests_end_in_two_steps() -> None:
         keys: Sequence[str],
         done: Callable[[PersistOutcome], None],
         fields: RequestFields = NO_FIELDS,
+        *,
+        hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
     ) -> None:
         is_end = not any(fields.values())
-        keep(self, message, keys, done, NO_FIELDS if is_end else fields)
+        left = NO_FIELDS if is_end else fields
+        keep(self, message, keys, done, left, hand_overs=hand_overs)
         if is_end and fields:
             self._loop.call_later(0.5, self.save_requests, fields)
 

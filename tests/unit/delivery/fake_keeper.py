@@ -9,7 +9,7 @@ from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.letter_quota import LetterQuota
-from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark, Mark, Marked
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.publish_key import KEY_LIFE_S, PublishKey, publish_key_of
@@ -64,6 +64,8 @@ class FakeKeeper:
         receivers: Sequence[str],
         done: Callable[[PersistOutcome], None],
         fields: RequestFields = NO_FIELDS,
+        *,
+        hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
     ) -> None:
         outcome = self.outcome
         key = publish_key_of(message)
@@ -76,6 +78,7 @@ class FakeKeeper:
             self.save_requests(fields)
             for receiver in receivers:
                 self.queues.setdefault(receiver, {})[message.id] = Mark(message.id)
+            self.hand_over_early(hand_overs)
         if self.is_silent:
             self._silent.append(done)
         else:
@@ -109,6 +112,13 @@ class FakeKeeper:
                         queue[mark.id] = mark
                     else:
                         queue.setdefault(mark.id, Mark(mark.id))
+
+    def hand_over_early(self, hand_overs: Mapping[str, BatchMark]) -> None:
+        """Have hand-overs before they happen."""
+        for receiver, batch in hand_overs.items():
+            if receiver not in self.early:
+                self.mark(receiver, batch.marks())
+                self.early[receiver] = batch
 
     def mark_batch(self, receiver: str, batch: BatchMark) -> None:
         early = self.early.pop(receiver, None)

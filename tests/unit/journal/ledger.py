@@ -1,10 +1,10 @@
 """A store in memory that keeps a journal, and what the journal alone tells about messages."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
-from holdfast.delivery.messages.marks import BatchMark, Marked
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark, Marked
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Outcome
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
@@ -52,12 +52,14 @@ class Writing(FakeKeeper):
         keys: Sequence[str],
         done: Callable[[PersistOutcome], None],
         fields: RequestFields = NO_FIELDS,
+        *,
+        hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
     ) -> None:
         if self.outcome is PersistOutcome.KEPT:
             # A history is no receiver.
             receivers = [key for key in keys if not key.startswith("/")]
-            self.note(self.writer.note_kept([(message, receivers)]))
-        super().keep(message, keys, done, fields)
+            self.note(self.writer.note_kept([(message, receivers)], hand_overs))
+        super().keep(message, keys, done, fields, hand_overs=hand_overs)
 
     def mark_batch(self, key: str, batch: BatchMark) -> None:
         self.note(self.writer.note_handed_over({key: batch}))

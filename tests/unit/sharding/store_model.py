@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.cluster.places import NOWHERE, Incarnation, Place, text_of
-from holdfast.delivery.messages.marks import BatchMark
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
@@ -64,13 +64,15 @@ class StoreModel(FakeKeeper):
         receivers: Sequence[str],
         done: Callable[[PersistOutcome], None],
         fields: RequestFields = NO_FIELDS,
+        *,
+        hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
     ) -> None:
         assert self.owner is not None
         self.owner.flush()
         frame = self.owner.frame_of([message])
         if frame is not None and not self._is_repeat(message):
             self._append(frame)
-        FakeKeeper.keep(self, message, receivers, done, fields)
+        FakeKeeper.keep(self, message, receivers, done, fields, hand_overs=hand_overs)
 
     def _is_repeat(self, message: Message) -> bool:
         key = publish_key_of(message)

@@ -16,7 +16,7 @@ from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, Move, Outcome
-from holdfast.delivery.ports.journal_port import NOTHING_EARLY, DeliveryJournal
+from holdfast.delivery.ports.journal_port import NO_HAND_OVERS, DeliveryJournal
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.publish_keys import KeyLimits
 from holdfast.store.writing.turn_buffer import TurnBuffer
@@ -43,7 +43,7 @@ class Stored(DeliveryJournal):
     def note_kept(
         self,
         messages: Sequence[tuple[Message, Sequence[str]]],
-        early: Mapping[str, BatchMark] = NOTHING_EARLY,
+        early: Mapping[str, BatchMark] = NO_HAND_OVERS,
     ) -> bytes:
         for message, receivers in messages:
             for key in receivers:
@@ -104,15 +104,26 @@ class Session:
 
     def __init__(self, key: str, buffer: TurnBuffer, stored: Stored, ids: Iterator[int]) -> None:
         self.key, self._buffer, self._stored, self._ids = key, buffer, stored, ids
+        # Messages that the store is asked to have, which wait for its answer; and the others.
+        self._coming: list[Message] = []
         self.new: list[Message] = []
         self.in_flight: list[Message] = []
         self._batch = self._seq = 0
 
     def get(self, many: bool) -> None:
+        """Ask the store to have messages; without others, they come with their hand-over."""
+        is_idle = not (self.new or self.in_flight)
         for _ in range(MANY if many else 2):
             message = Message(b"{}", id=next(self._ids), channel="/a", sender="ann")
-            self._buffer.keep(message, [self.key], _ignore)
-            self.new.append(message)
+            coming = {self.key: BatchMark(self._batch + 1, self._seq + 1, [message.id])}
+            hand_overs = coming if is_idle else {}
+            self._buffer.keep(message, [self.key], _ignore, hand_overs=hand_overs)
+            self._coming.append(message)
+
+    def answered(self) -> None:
+        """The store has what it was asked to have."""
+        self.new += self._coming
+        self._coming = []
 
     def take(self, is_handed_over: bool) -> None:
         """Get a message of another shard, which the store has before all writes of the turn."""
@@ -191,8 +202,12 @@ def test_no_entry_is_new_again_wherever_the_calls_are_cut(
 
     def send(turns: list[TurnWrites]) -> None:
         for turn in turns:
-            for call in turn.calls(KEYS, LIMITS, stored):
+            brought = buffer.brought_by(turn)
+            for call in turn.calls(KEYS, LIMITS, stored, brought=brought, incarnation="a"):
                 assert stored.forgotten() == {}, call
+                buffer.follow(call.brought)
+        for session in sessions.values():
+            session.answered()
 
     for key, steps in rounds:
         for what, *how in steps:

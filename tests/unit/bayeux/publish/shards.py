@@ -1,7 +1,7 @@
 """Several servers that pass messages and calls on to each other by logs in memory."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
 from math import inf
@@ -27,6 +27,7 @@ from holdfast.cluster.calls import (
 from holdfast.cluster.frames import ANSWER, CALL, LogEntry
 from holdfast.cluster.messages import answered, entry_of, framed, message_of, size_of
 from holdfast.delivery.basics.channels import lookups
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_call import ShardCall, effect_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
@@ -57,9 +58,11 @@ class LoggingKeeper(FakeKeeper):
         receivers: Sequence[str],
         done: Callable[[PersistOutcome], None],
         fields: RequestFields = NO_FIELDS,
+        *,
+        hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
     ) -> None:
         is_known = message.id in self.bodies
-        super().keep(message, receivers, done, fields)
+        super().keep(message, receivers, done, fields, hand_overs=hand_overs)
         if is_known or message.id not in self.bodies:
             return
         self.log += [(entry, None) for entry in framed([message])]

@@ -289,8 +289,10 @@ def test_a_topic_is_stored_with_one_of_the_messages_that_make_it(
     keeper = world.shards[HOME].keeper
     keep, waiting = keeper.keep, list[Callable[[], None]]()
 
-    def keep_later(message: Message, receivers: Sequence[str], done: Done, *more: Any) -> None:
-        waiting.append(lambda: keep(message, receivers, done, *more))
+    def keep_later(
+        message: Message, receivers: Sequence[str], done: Done, *more: Any, **brought: Any
+    ) -> None:
+        waiting.append(lambda: keep(message, receivers, done, *more, **brought))
 
     monkeypatch.setattr(keeper, "keep", keep_later)
     for name in ("carl/1", "eve/1"):
