@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, cast
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.steps import ARRIVALS, Step
 from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.marks import NO_HAND_OVERS
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Outcome
-from holdfast.delivery.ports.journal_port import NO_HAND_OVERS, DeliveryJournal
+from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.journal import notes

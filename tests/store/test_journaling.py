@@ -12,11 +12,11 @@ from redis import Redis
 
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.letters.dead import DeadLetter
-from holdfast.delivery.messages.marks import BatchMark
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, Outcome
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.ports.journal_port import NO_HAND_OVERS, DeliveryJournal
+from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store.format import scripts
 from holdfast.store.format.publish_keys import KeyLimits
 from holdfast.store.format.scripts import ScriptCall, Take

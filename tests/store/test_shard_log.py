@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast.cluster.frames import write
-from holdfast.delivery.messages.marks import BatchMark
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.ports.journal_port import NO_HAND_OVERS
 from holdfast.store.format.log_scripts import Step
 from holdfast.store.framing.log_state import StoredFrame, TakenLog
 from holdfast.store.framing.shard_log import Taken, Taking

@@ -29,10 +29,13 @@ that carries them out (`refused_with_note`).
 
 Two kinds of notes matter only after a kill: notes of ended sessions (`note_left`) and of replayed
 letters (`note_replayed`). The ledger reports these events live, and `skip_note` drops their notes.
+Hand-overs in notes of messages that bring them (`note_kept`) are reported when they happen, too.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from holdfast.delivery.messages.marks import NO_HAND_OVERS
 
 if TYPE_CHECKING:
     from holdfast.delivery.basics.error_codes import ErrorCode
@@ -44,9 +47,6 @@ if TYPE_CHECKING:
     from holdfast.delivery.messages.outcomes import Move, Outcome
     from holdfast.delivery.queues.dispatcher import DispatcherState
     from holdfast.delivery.queues.receivers import Receiver
-
-
-NO_HAND_OVERS: "Final[Mapping[str, BatchMark]]" = {}
 
 
 class DeliveryJournal:

@@ -150,10 +150,11 @@ class Hub(Generic[R]):
         if not (self.durables or self.publish_order.waiting or is_keyed or is_to_keep):
             self._show(publish)
             return PersistOutcome.KEPT
-        keys: Sequence[str] = ()
+        durable: Sequence[R] = ()
         if self.durables and publish.persistent is not False:
             leave_out = publish.leave_out
-            keys = [r.key for r in receivers if r.is_durable and r is not leave_out]
+            durable = [each for each in receivers if each.is_durable and each is not leave_out]
+        keys: Sequence[str] = [each.key for each in durable]
         if not (keys or is_keyed or is_to_keep):
             return self.publish_order.enter(publish)
         if not self.store.is_available:
@@ -167,16 +168,13 @@ class Hub(Generic[R]):
         if message.keeping is not None and message.is_durable:
             # A message that is durable for its receivers is durable in its history too.
             keys = [*keys, publish.channel.name]
-        next_at_once: Mapping[str, BatchMark] = NO_HAND_OVERS
-        if 0 < publish.kept <= _FEW and not is_keyed:
-            next_at_once = self._next_at_once(publish)
-        self.store.keep(message, keys, answered, _fields(publish), hand_overs=next_at_once)
+        hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS
+        if len(durable) <= _FEW and not is_keyed:
+            next_at_once = NextAtOnce(self._held)
+            next_at_once.add(message, durable)
+            hand_overs = next_at_once.hand_overs
+        self.store.keep(message, keys, answered, _fields(publish), hand_overs=hand_overs)
         return None
-
-    def _next_at_once(self, publish: Publish[R]) -> Mapping[str, BatchMark]:
-        found, left_out = NextAtOnce(self._held), publish.leave_out
-        found.add(publish.message, [each for each in publish.receivers if each is not left_out])
-        return found.hand_overs
 
     def _receivers_of(self, publish: Publish[R]) -> Sequence[R]:
         receivers: Sequence[R] = ()

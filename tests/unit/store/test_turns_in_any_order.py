@@ -13,10 +13,10 @@ from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.letters.unwritten import DeadEntry, Death
 from holdfast.delivery.messages.entries import Entry
-from holdfast.delivery.messages.marks import BatchMark
+from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, Move, Outcome
-from holdfast.delivery.ports.journal_port import NO_HAND_OVERS, DeliveryJournal
+from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.publish_keys import KeyLimits
 from holdfast.store.writing.turn_buffer import TurnBuffer
