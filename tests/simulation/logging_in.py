@@ -235,7 +235,8 @@ class Outsider:
     # What it may do
 
     async def _speak(self) -> None:
-        if random.random() < _SPEAKS:
+        # Its session may have ended while it tried something else.
+        if random.random() < _SPEAKS and self._session.client_id:
             await self._session.send(SQUARE, data={"said": self._serial})
 
     def _take(self, event: Message) -> None:
