@@ -16,8 +16,7 @@ from holdfast.cluster.log import ForShard, parts_of
 from holdfast.cluster.shards import Shards
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.shard_call import ShardCall, effect_of
-from holdfast.delivery.ports.homes import NO_ANSWER
+from holdfast.delivery.messages.shard_call import NO_ANSWER, ShardCall, effect_of
 from holdfast.sharding.contacts import Contacts
 from holdfast.sharding.own_log import OwnLog
 from holdfast.sharding.ports import ShardStore

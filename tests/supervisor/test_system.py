@@ -47,7 +47,7 @@ def test_what_the_supervisor_decides_asks_the_system_in_one_place() -> None:
     package = ROOT / "app" / "supervisor"
     found = {each.stem for each in package.glob("*.py") if asks.search(each.read_text())}
     # What runs before there is a supervisor or beside it, and what it never waits for.
-    assert found == {"system", "control", "entry", "asking", "log", "systemd"}
+    assert found == {"system", "control", "packets", "entry", "asking", "log", "systemd"}
 
 
 def test_the_child_of_another_has_ended_when_it_is_gone_and_not_before() -> None:

@@ -11,7 +11,7 @@ from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.crossing import spared_by
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.requests.of_others import far_request_in
-from holdfast.delivery.routing.next_at_once import NextAtOnce
+from holdfast.delivery.routing.publishes import NextAtOnce
 from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.topics.counting import count_for
 

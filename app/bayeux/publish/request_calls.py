@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 ASKED: Final = "asked"
 ASKED_ONE: Final = "asked one"
 SAID: Final = "said"
-REPLIED: Final = "replied"
 # Of any shard: whether sessions there have subscribed to exactly this channel.
 CALLED: Final = "called"
 

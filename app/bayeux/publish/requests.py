@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 from orjson import loads
 
 from holdfast.bayeux.publish.event import EventPublish
-from holdfast.bayeux.publish.request_calls import REPLIED
 from holdfast.bayeux.publish.results import Result, State, refusal
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.calls import Answer, Asker, Asking, said_by
@@ -31,6 +30,8 @@ from holdfast.delivery.requests.reply_channels import (
 from holdfast.delivery.requests.request import ReplyFault, ReplyMode, Request
 from holdfast.delivery.settling.undelivered import Undelivered
 
+# What the operation of the requester's shard is called.
+REPLIED: Final = "replied"
 # The keys of `ext` in a message that asks for replies.
 REPLY_TO: Final = "replyTo"
 TIMEOUT: Final = "timeout"

@@ -9,15 +9,17 @@ server alone owns everything.
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from logging import Logger
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.codec.attributes import Way
 from holdfast.delivery.codec.enclosing import disclosed, enclosed
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
-from holdfast.delivery.messages.shard_call import Effect, ShardCall, effect_of
-from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
+from holdfast.delivery.messages.shard_call import NO_ANSWER, Effect, ShardCall, effect_of
+
+if TYPE_CHECKING:
+    from holdfast.delivery.ports.homes import HomesPort
 
 T = TypeVar("T")
 
@@ -77,7 +79,7 @@ class _FarAsker(Asker):
 
     __slots__ = ("_call", "_homes", "_way")
 
-    def __init__(self, homes: HomesPort, call: ShardCall, way: Way) -> None:
+    def __init__(self, homes: "HomesPort", call: ShardCall, way: Way) -> None:
         super().__init__(ignore)
         self._homes, self._call, self._way = homes, call, way
 
@@ -121,7 +123,7 @@ class Calls:
     What is about one other shard, such as the work that it has, is asked by `ask` and `send`.
     """
 
-    def __init__(self, homes: HomesPort | None, log: Logger) -> None:
+    def __init__(self, homes: "HomesPort | None", log: Logger) -> None:
         self._homes = homes
         self._log = log
         # With the ways on which messages travel to owners, and back.

@@ -43,7 +43,6 @@ from holdfast.delivery.routing.histories import Histories, HistoryLimits
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.presence import Presence
 from holdfast.delivery.routing.routes import Routes
-from holdfast.delivery.routing.settling_port import SettlingPort
 from holdfast.delivery.shared_queues.places import WaitingPlaces
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
 from holdfast.delivery.shared_queues.subjects import Subjects
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.ports.homes import HomesPort
     from holdfast.delivery.ports.neighbours import Neighbours
     from holdfast.delivery.ports.other_shards import OthersPort
+    from holdfast.delivery.routing.settling_port import SettlingPort
 
 Outcome = SessionExtension | BaseException | None
 
@@ -94,7 +94,7 @@ class ServerState:
         journal: DeliveryJournal,
         is_turn_over: Callable[[], bool],
         role_of: Callable[[str], str],
-        settling: SettlingPort[Session],
+        settling: "SettlingPort[Session]",
         neighbours: "Neighbours | None",
     ) -> None:
         self.log = logging.getLogger("holdfast.bayeux")
@@ -180,7 +180,7 @@ class ServerState:
         has_history = None if self._others is None else self._has_history
         return [CursorForm(self.epoch, has_history, has_replay_ids=has) for has in (False, True)]
 
-    def _hub(self, settling: SettlingPort[Session]) -> Hub[Session]:
+    def _hub(self, settling: "SettlingPort[Session]") -> Hub[Session]:
         rules = self.rules.all
         return Hub(
             on_ready=self.wake,

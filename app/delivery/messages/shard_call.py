@@ -1,9 +1,12 @@
 """What another shard has called, and the message that is the effect of it."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.messages.message import Message, MessageRecord
+
+# An answer that no sender can read: the call could not be done.
+NO_ANSWER: Final = b"{}"
 
 
 class ShardCall(NamedTuple):

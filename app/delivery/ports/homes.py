@@ -1,13 +1,10 @@
 """The port to the shards that have subjects, and to calls between shards."""
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_call import ShardCall
-
-# An answer that no sender can read: the call could not be done.
-NO_ANSWER: Final = b"{}"
 
 
 class HomesPort(Protocol):

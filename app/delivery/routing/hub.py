@@ -19,17 +19,16 @@ from holdfast.delivery.queues.features import QueueRecord
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.histories import Histories
 from holdfast.delivery.routing.kept_messages import NS_PER_CURSOR, cursor_of
-from holdfast.delivery.routing.next_at_once import NextAtOnce
 from holdfast.delivery.routing.publish_order import PublishOrder
-from holdfast.delivery.routing.publishes import Publish
+from holdfast.delivery.routing.publishes import NextAtOnce, Publish
 from holdfast.delivery.routing.routes import Routes
 from holdfast.delivery.routing.selections import Selection
-from holdfast.delivery.routing.settling_port import SettlingPort
 from holdfast.delivery.topics.configured import Topics
 
 if TYPE_CHECKING:
     from holdfast.delivery.ports.other_shards import OthersPort
     from holdfast.delivery.routing.latency import LatencySampler
+    from holdfast.delivery.routing.settling_port import SettlingPort
 
 # Looking at more receivers costs more than another call of the store.
 _FEW: Final = 8
@@ -51,7 +50,7 @@ class Hub(Generic[R]):
         on_ready: Callable[[], None],
         linger: Callable[[R, Message], None],
         store: StorePort,
-        settling: SettlingPort[R],
+        settling: "SettlingPort[R]",
         histories: Histories,
         ledger: Ledger,
         routes: Routes[R],

@@ -1,9 +1,10 @@
-"""One publish on its way to its receivers."""
+"""One publish on its way to its receivers, and what these will get at once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from holdfast.delivery.basics.channels import Channel
+from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
 from holdfast.delivery.queues.receivers import Receiver
@@ -80,3 +81,36 @@ class Publish(Generic[R]):
         later, self.done = self.done, done
         if later is not None:
             self.add_callback(later)
+
+
+class NextAtOnce:
+    """What receivers will get as soon as the store has it, if nothing changes until then.
+
+    The store may have the hand-overs in the same step as the messages that bring them.
+
+    Args:
+        held: The channels that are held.
+    """
+
+    def __init__(self, held: Container[str]) -> None:
+        self._held = held
+        # By receiver, its hand-over, and the ids in it.
+        self.hand_overs: dict[str, BatchMark] = {}
+        self._ids: dict[str, list[int]] = {}
+
+    def add(
+        self, message: Message, receivers: Iterable[Receiver], but: Collection[str] = ()
+    ) -> None:
+        """Add a message for receivers, without those that get others before."""
+        if message.linger_s is not None or message.channel in self._held:
+            return
+        for receiver in receivers:
+            ids = self._ids.get(receiver.key)
+            if not receiver.is_durable:
+                continue
+            if ids is not None:
+                ids.append(message.id)
+            elif receiver.gets_next_at_once() and receiver.key not in but:
+                queue, ids = receiver.queue, [message.id]
+                self._ids[receiver.key] = ids
+                self.hand_overs[receiver.key] = BatchMark(queue.batch + 1, queue.seq + 1, ids)

@@ -8,8 +8,8 @@ from holdfast.delivery.messages.message import Message
 from holdfast.store.format import scripts
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.layouts import NEWEST, WrittenForm
+from holdfast.store.format.records import words_entering, words_handing_over
 from holdfast.store.format.scripts import ScriptCall, source_of
-from holdfast.store.format.words import words_entering, words_handing_over
 from holdfast.store.links.resp import Word
 from holdfast.store.links.script import Positions, Script
 

@@ -1,6 +1,7 @@
 """The stored form of messages, entries, dead letters and channel holds. Each has a version."""
 
 import re
+from collections.abc import Mapping, Sequence
 from sys import intern
 from typing import Any, Final
 
@@ -18,7 +19,11 @@ from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.session_record import RecordUnreadable
 from holdfast.delivery.shared_queues.work import PREFIX, make_work
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
+from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.layouts import WrittenForm
 from holdfast.store.format.trail_records import pack_trail, unpack_trail, unpack_trail_rows
+from holdfast.store.links.resp import Word
+from holdfast.store.links.script import Positions
 
 VERSION = 1
 LETTER_VERSION = 2
@@ -321,3 +326,37 @@ def _head(line: bytes, what: str, version: int = VERSION) -> dict[str, Any]:
     if head.get("v") != version:
         raise RecordUnreadable(f"{what} of version {head.get('v')}")
     return head
+
+
+def words_entering(
+    keys: RedisKeys,
+    positions: Positions,
+    message: Message,
+    receivers: Sequence[str],
+    form: WrittenForm,
+) -> list[Word]:
+    """Return the arguments for a message that enters queues."""
+    receivers_at = positions.of(keys.receivers(message.id))
+    generation = pack_origin(message)
+    body = pack_message(message)
+    words: list[Word] = [message.id, receivers_at, body, generation, len(receivers), *receivers]
+    if generation:
+        words += [positions.of(keys.marks(receiver)) for receiver in receivers]
+    elif len(receivers) == 1 and len(body) <= MOST_OF_ONE and form.has_single_receivers:
+        words[3] = OF_ONE
+    return words
+
+
+def words_handing_over(
+    keys: RedisKeys,
+    positions: Positions,
+    hand_overs: Mapping[str, BatchMark],
+    incarnation: str,
+) -> list[Word]:
+    """Return the arguments for hand-overs that follow at once."""
+    if not hand_overs:
+        return [0]
+    words: list[Word] = [2 * len(hand_overs), positions.of(keys.handed), incarnation]
+    for receiver, batch in hand_overs.items():
+        words += (receiver, pack_batch(batch))
+    return words

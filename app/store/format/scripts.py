@@ -20,7 +20,7 @@ from holdfast.store.format.deployment import UNDIVIDED, Deployment, Division
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.layouts import LAYOUT, NEWEST, OLDEST_LAYOUT, WrittenForm
 from holdfast.store.format.publish_keys import KeyLimits
-from holdfast.store.format.words import words_entering, words_handing_over
+from holdfast.store.format.records import words_entering, words_handing_over
 from holdfast.store.links.resp import Word
 from holdfast.store.links.script import Positions, Script
 

@@ -8,7 +8,7 @@ import pytest
 from holdfast.bayeux.services.far_topics import ERASE, FarTopics
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.delivery.messages.keeping import HistoryDepth
-from holdfast.delivery.ports.homes import NO_ANSWER
+from holdfast.delivery.messages.shard_call import NO_ANSWER
 from holdfast.delivery.topics.configured import Topic, TopicConfig
 from holdfast.delivery.topics.states import TopicState
 from holdfast.settings import ChannelSettings
