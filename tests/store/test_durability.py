@@ -218,8 +218,15 @@ async def test_replicas_that_do_not_answer_are_noticed_without_a_message(
     asked = Replicas(Reader(primary_at(primary.url)), RedisKeys("holdfast"), 1)
     told: list[str] = []
     asked.on_change = lambda: told.append(asked.complaint)
-    is_wanted = True
-    watching = asyncio.create_task(asked.watch(lambda: is_wanted))
+    is_wanted, has_stopped = True, asyncio.Event()
+
+    def wants() -> bool:
+        if not is_wanted:
+            # Only called while nothing is asked.
+            has_stopped.set()
+        return is_wanted
+
+    watching = asyncio.create_task(asked.watch(wants))
     replica.freeze()
     await until(lambda: bool(told))
     assert "too few replicas confirm messages" in told[0]
@@ -227,6 +234,7 @@ async def test_replicas_that_do_not_answer_are_noticed_without_a_message(
     await until(lambda: len(told) > 1)
     assert told[1:] == [""]
     is_wanted = False
+    await has_stopped.wait()
     replica.freeze()
     await asyncio.sleep(0.5)
     assert not asked.complaint
