@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from holdfast.supervisor.packets import PACKETS, PacketRefused, PacketSocket
+from holdfast.supervisor.packets import PACKETS, PacketRefused, PacketSocket, close_all
 
 # Names the descriptor of the channel to the supervisor, in the environment of what it starts.
 VARIABLE = "HOLDFAST_CONTROL"
@@ -103,8 +103,7 @@ class Parcel(NamedTuple):
 
     def close(self) -> None:
         """Close its descriptors."""
-        while self.descriptors:
-            os.close(self.descriptors.pop())
+        close_all(self.descriptors)
 
 
 class Channel:

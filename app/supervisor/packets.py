@@ -30,6 +30,12 @@ class PacketRefused(ValueError):
     """A packet is larger than any that its reader takes, or is of another form."""
 
 
+def close_all(descriptors: list[int]) -> None:
+    """Close these descriptors, and forget them."""
+    while descriptors:
+        os.close(descriptors.pop())
+
+
 class Packet(NamedTuple):
     """What was received; the descriptors belong to the receiver, who must close them."""
 
@@ -40,8 +46,7 @@ class Packet(NamedTuple):
 
     def close(self) -> None:
         """Close its descriptors."""
-        while self.descriptors:
-            os.close(self.descriptors.pop())
+        close_all(self.descriptors)
 
 
 class PacketSocket:

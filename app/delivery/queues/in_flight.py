@@ -350,7 +350,7 @@ class InFlight:
         return self.return_open([entry for entry in self.tried() if entry.seq >= since])
 
     def return_open(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Return those of these entries that are in flight; earlier acks settle none of them."""
+        """Return entries to the queue, unless they are there already. Earlier acks settle none."""
         for entry in entries:
             entry.batch = 0
         back = [entry for entry in entries if entry.is_in_flight]

@@ -22,6 +22,7 @@ from holdfast.store.given_slices import GivenSlices
 from holdfast.store.links.call_numbers import CallNumbers
 from holdfast.store.store import Store
 from holdfast.store.writing.replicas import Replicas
+from holdfast.store.writing.turn_buffer import TurnBuffer
 from tests.chaos.checker import Invariant
 from tests.chaos.nemesis import Kind, Step
 
@@ -111,20 +112,8 @@ def dead_letters_are_dropped() -> None:
 
 
 def attempts_are_not_marked() -> None:
-    keep = Store.keep
-
-    def keep_alone(
-        self: Store,
-        message: Message,
-        keys: Sequence[str],
-        done: Callable[[PersistOutcome], None],
-        fields: RequestFields = NO_FIELDS,
-        *,
-        hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
-    ) -> None:
-        keep(self, message, keys, done, fields)
-
-    _replace(Store, "keep", keep_alone)
+    # Nor do messages bring their first ones.
+    _replace(TurnBuffer, "announce", lambda *_: NO_HAND_OVERS)
     _replace(Store, "mark_batch", _nothing)
     _replace(Store, "mark", _nothing)
 
