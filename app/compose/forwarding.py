@@ -35,7 +35,7 @@ from holdfast.web.giving.giver import Giver
 from holdfast.web.giving.taker import Taker
 from holdfast.web.prometheus.door_figures import DoorFigures
 from holdfast.web.scheduling.request_sink import RequestSink
-from holdfast.web.tasks import run_until_closed
+from holdfast.web.tasks import reached, run_until_closed
 from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 # How long doors that leave, too, may take to say so, which is longer than they read; others to
@@ -46,7 +46,6 @@ _PAUSING_S = 0.5
 _SETTLING_S = 1.0
 # How long messages on links may take to arrive.
 _HOLDING_S = 1.0
-_LOOK_S = 0.002
 
 
 class Forwarding:
@@ -209,7 +208,7 @@ class Forwarding:
     async def settle_giving(self) -> None:
         """Wait until others have answered which connections they take, and serve the rest here."""
         giving = self._giving
-        if giving is not None and not await _wait(_PAUSING_S, lambda: giving.is_settled):
+        if giving is not None and not await reached(_PAUSING_S, lambda: giving.is_settled):
             giving.close()
 
     async def pause(self) -> None:
@@ -223,9 +222,9 @@ class Forwarding:
         server = self._server
         if server is not None:
             server.stop_accepting()
-            await _wait(_ANNOUNCING_S, lambda: server.is_quiet)
+            await reached(_ANNOUNCING_S, lambda: server.is_quiet)
             server.pause()
-            await _wait(_PAUSING_S, lambda: server.is_quiet)
+            await reached(_PAUSING_S, lambda: server.is_quiet)
 
     def settle(self) -> None:
         """Let others answer the held connects of this door's clients."""
@@ -240,7 +239,7 @@ class Forwarding:
             is_answered = server is None or server.is_settled
             return is_answered and all(far.is_answered for far in shards)
 
-        await _wait(_SETTLING_S, is_settled)
+        await reached(_SETTLING_S, is_settled)
         for far in shards:
             far.give_up()
 
@@ -261,7 +260,7 @@ class Forwarding:
             is_held = server is None or server.is_held
             return is_held and all(passage.is_heard for passage in passages)
 
-        await _wait(_HOLDING_S, is_still)
+        await reached(_HOLDING_S, is_still)
 
     async def take_back(self) -> None:
         """Go on as before."""
@@ -274,14 +273,6 @@ class Forwarding:
             self._server.open_passages()
             await self._server.accept()
             self._server.resume()
-
-
-async def _wait(limit_s: float, is_reached: Callable[[], bool]) -> bool:
-    for _ in range(int(limit_s / _LOOK_S)):
-        if is_reached():
-            return True
-        await asyncio.sleep(_LOOK_S)
-    return is_reached()
 
 
 def listen_for_links(placement: Placement, succession: Succession) -> socket.socket:

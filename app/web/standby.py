@@ -1,6 +1,5 @@
 """What clients and probes get while there is no server: `try again`."""
 
-import asyncio
 import socket
 from collections.abc import Sequence
 
@@ -10,12 +9,12 @@ from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.admin.faults import AWAY_FOR_NOW, RequestFailed, failure
 from holdfast.web.answering.endpoint import JSON_TYPE, error_body, retry_headers
 from holdfast.web.http.addresses import BACKLOG, Address
+from holdfast.web.tasks import reached
 
 # When a client should try again: a server may be there at any time.
 _RETRY_S = 1.0
 # For how long the clients that connected last may take to ask.
 _ANSWERING_S = 0.2
-_LOOK_S = 0.005
 
 
 class StandbyDoor:
@@ -43,10 +42,9 @@ class StandbyDoor:
         """Make room for the server. Clients that have just connected are still answered."""
         for each in [*self._runner.sites]:
             await each.stop()
-        for _ in range(round(_ANSWERING_S / _LOOK_S)):
-            if self._runner.server is None or not self._runner.server.connections:
-                break
-            await asyncio.sleep(_LOOK_S)
+        server = self._runner.server
+        if server is not None:
+            await reached(_ANSWERING_S, lambda: not server.connections)
         await self._runner.cleanup()
 
     async def _healthz(self, _: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""Runs slow work for the core, which never waits, and cancels tasks."""
+"""Runs slow work for the core, which never waits, cancels tasks, and waits within limits."""
 
 import asyncio
 import logging
@@ -11,6 +11,8 @@ from holdfast.bayeux.state.server_state import GivenUp
 log = logging.getLogger(__name__)
 
 Task = asyncio.Task[None]
+
+_LOOK_S = 0.002
 
 
 class Tasks:
@@ -99,3 +101,15 @@ async def cancel(task: asyncio.Task[Any]) -> None:
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=0.1)
+
+
+async def reached(limit_s: float, is_reached: Callable[[], bool]) -> bool:
+    """Wait until this holds, for so long at most, and return whether it does.
+
+    The limit is one of time: on a busy machine, a look may come much later than it was to.
+    """
+    loop = asyncio.get_running_loop()
+    ends_at = loop.time() + limit_s
+    while not (holds := is_reached()) and loop.time() < ends_at:  # noqa: ASYNC110 - of any kind
+        await asyncio.sleep(_LOOK_S)
+    return holds

@@ -1,10 +1,11 @@
-"""Tasks that nobody awaits."""
+"""Tasks that nobody awaits, and waits within limits."""
 
 import asyncio
+import time
 
 import pytest
 
-from holdfast.web.tasks import cancel, task_of
+from holdfast.web.tasks import cancel, reached, task_of
 
 
 async def fails() -> None:
@@ -27,3 +28,20 @@ async def test_a_task_that_ends_otherwise_has_not_failed(is_cancelled: bool) -> 
         await cancel(task)
     await asyncio.wait([task])
     assert not failures
+
+
+async def test_a_wait_ends_in_time_although_each_look_comes_late() -> None:
+    looks = 0
+
+    def look() -> bool:
+        nonlocal looks
+        looks += 1
+        time.sleep(0.02)
+        return False
+
+    assert not await reached(0.1, look)
+    assert looks <= 6
+
+
+async def test_what_holds_already_needs_no_time() -> None:
+    assert await reached(0.0, lambda: True)

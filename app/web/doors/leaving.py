@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
@@ -17,6 +17,7 @@ from holdfast.web.doors.unhandled import unfinished_request
 from holdfast.web.front.fast_lane import FastLane
 from holdfast.web.front.listener import Listener
 from holdfast.web.scheduling.reading_gate import Reading
+from holdfast.web.tasks import reached
 from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 log = logging.getLogger(__name__)
@@ -31,8 +32,6 @@ _RETRY_S = 1.0
 # After how many turns of the event loop a request that was read has begun, or waits for a turn with
 # more time: aiohttp wakes the connection's task, which starts another one.
 _TURNS_TO_BEGIN = 4
-# How often to look whether everything that was read is handled.
-_LOOK_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class Leaving:
                 else:
                     self._gate.unfinished.add(each)
             await asyncio.sleep(0)
-        await _wait(limit_s, self._is_complete)
+        await reached(limit_s, self._is_complete)
         unfinished, self._gate.unfinished = self._gate.unfinished, set()
         self._gate.state = Reading.PAUSED
         for late in unfinished:
@@ -91,7 +90,7 @@ class Leaving:
         """Wait until everything that was read has begun, here or in another process."""
         for _ in range(_TURNS_TO_BEGIN):
             await asyncio.sleep(0)
-        await _wait(limit_s, self._is_complete)
+        await reached(limit_s, self._is_complete)
 
     async def settle(self, limit_s: float) -> bool:
         """Wait until everything that was read is handled and answered; returns whether it is."""
@@ -102,7 +101,7 @@ class Leaving:
             waiting = [each for each in waiting if each.is_unsettled()]
             return not waiting and not self._endpoint.scheduler.is_busy
 
-        return await _wait(limit_s, is_settled)
+        return await reached(limit_s, is_settled)
 
     def be_still(self) -> None:
         """Handle nothing more, not even what has been read: a successor will.
@@ -149,7 +148,7 @@ class Leaving:
             stuck.cancel()
             link.close()
         # If the successor has left in turn, slow clients can only be served here.
-        await _wait(last - loop.time(), self._are_all_closed)
+        await reached(last - loop.time(), self._are_all_closed)
         self._close_all(self._connections())
         await relays.ended(max(0.0, last - loop.time()))
         done = HandedOver(passing.passed, relays.count, self._closed)
@@ -195,14 +194,6 @@ def _close(connection: FastLane) -> None:
         head = Heads().build(ErrorReply.SERVER_BUSY.code, headers)
         transport.write(response(head, body))
     connection.force_close()
-
-
-async def _wait(limit_s: float, is_reached: Callable[[], bool]) -> bool:
-    for _ in range(int(limit_s / _LOOK_S)):
-        if is_reached():
-            return True
-        await asyncio.sleep(_LOOK_S)
-    return is_reached()
 
 
 def _slices(connections: Sequence[FastLane]) -> Iterator[Sequence[FastLane]]:
