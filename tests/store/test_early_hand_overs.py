@@ -11,11 +11,18 @@ from holdfast.delivery.messages.session_record import Recorded
 from holdfast.store.format.log_scripts import Step
 from holdfast.store.framing.log_state import TakenLog
 from holdfast.store.framing.shard_log import Taken, Taking
+from holdfast.store.writing import turn_writer
 from holdfast.store.writing.reconciliation import Knowledge, KnownQueue, Reconciliation
 from tests.store.log_owner import ShardProcess, shard_process
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, mark, message, session, store_process
 from tests.store.test_going_back import Past, back, known_queue
+
+
+@pytest.fixture(autouse=True)
+def lazy_writes_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lazy writes leave when a test sends them, even if the store is slow to answer others."""
+    monkeypatch.setattr(turn_writer, "_LAZY_S", 60.0)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Operators over Bayeux: at any worker, they hear events of all shards and command all of them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from tests.web.forwarding.operators import Operator, operator
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json, Person
 from tests.web.people import until as until_async
+
+LIMIT_S = 30.0
 
 
 @pytest.fixture
@@ -61,10 +64,11 @@ async def test_events_of_all_shards_reach_an_operator_of_any(
         both.servers[number].bayeux.state.system_events.publish(event)
     shards: dict[int, int] = {}
     ack = 0
-    while len(shards) < 2:
-        *events, reply = await watcher.connect(timeout_ms=5000, ack=ack)
-        shards |= {each["data"]["number"]: each["data"]["shard"] for each in events}
-        ack = reply["ext"]["ack"]
+    async with asyncio.timeout(LIMIT_S):
+        while len(shards) < 2:
+            *events, reply = await watcher.connect(timeout_ms=5000, ack=ack)
+            shards |= {each["data"]["number"]: each["data"]["shard"] for each in events}
+            ack = reply["ext"]["ack"]
     assert shards == {0: 0, 1: 1}
 
 
@@ -83,12 +87,12 @@ async def test_an_operator_hears_of_sessions_and_dead_letters_of_another_shard(
     heard: list[str] = []
     ack = 0
     # A dead letter is reported once the store has it, which may be behind the end of its session.
-    while len(heard) < 3:
-        *events, reply = await watcher.connect(timeout_ms=5000, ack=ack)
-        assert events, heard
-        # Figures are of all shards, and say none.
-        heard += [each["channel"] for each in events if each["data"].get("shard") == 0]
-        ack = reply["ext"]["ack"]
+    async with asyncio.timeout(LIMIT_S):
+        while len(heard) < 3:
+            *events, reply = await watcher.connect(timeout_ms=5000, ack=ack)
+            # Figures are of all shards, and say none.
+            heard += [each["channel"] for each in events if each["data"].get("shard") == 0]
+            ack = reply["ext"]["ack"]
     assert sorted(heard) == ["/sys/deadMessage", "/sys/login", "/sys/logout"]
 
 

@@ -16,6 +16,7 @@ from tests.client.conftest import LONG_POLLING, WEBSOCKET, Basket
 from tests.store.store_process import until
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json, Person, passwords
+from tests.web.people import until as until_async
 
 DOORS = pytest.mark.parametrize("door", [0, 1])
 
@@ -350,4 +351,9 @@ async def test_a_client_goes_on_at_any_door_with_the_cookie_of_its_socket(
     async with other.http.ws_connect("/cometd"):
         [cookie] = other.http.cookie_jar
         ada.http.cookie_jar.update_cookies({cookie.key: cookie.value})
-        assert (await ada.connect())[-1]["successful"]
+
+        async def goes_on() -> bool:
+            # The other worker hears of the cookie over a link.
+            return bool((await ada.connect())[-1]["successful"])
+
+        await until_async(goes_on)
