@@ -9,7 +9,7 @@ import pytest
 
 from tests.web.forwarding.operators import operator
 from tests.web.forwarding.workers import Workers, workers
-from tests.web.people import Person
+from tests.web.people import Person, until
 from tests.web.sharding.test_crossing import publish
 
 pytestmark = pytest.mark.untraced
@@ -92,8 +92,15 @@ async def test_operators_see_and_clear_what_waits_at_any_worker(
     for number in range(3):
         await publish(writer, JOBS, number)
     async with operator(both, tmp_path) as ada:
-        [found] = (await ada.get("/work-queues"))["items"]
-        assert (found["channel"], found["waiting"], found["receivers"]) == (JOBS, 3, 0)
+
+        async def are_listed() -> bool:
+            # A publisher hears of its message from the store, so perhaps before operators.
+            found = (await ada.get("/work-queues"))["items"]
+            return [(each["channel"], each["waiting"], each["receivers"]) for each in found] == [
+                (JOBS, 3, 0)
+            ]
+
+        await until(are_listed)
         entries = await ada.get("/work-queue", channel=JOBS)
         assert len(entries["items"]) == 3
         assert (await ada.change("DELETE", "/work-queue", channel=JOBS))["discarded"] == 3
