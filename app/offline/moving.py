@@ -4,14 +4,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-import orjson
-
 from holdfast.delivery.basics.ignoring import ignore
-from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.offline.division import Places
 from holdfast.offline.moving_work import left_by, mark_at_queue
-from holdfast.offline.shard_side import UNREADABLE, Side, Writer
+from holdfast.offline.shard_side import Side, Writer
 from holdfast.store.format import records
+from holdfast.store.format.records import UNREADABLE
 
 
 class Moving:
@@ -77,7 +75,7 @@ async def move_sessions(moving: Moving) -> None:
 
 def _place_of_session(places: Places, source: Side, name: bytes, record: bytes) -> int:
     try:
-        return places.of_session(SessionRecord.of_json(orjson.loads(record)))
+        return places.of_session(records.unpack_session(name.decode(), record))
     except UNREADABLE:
         return places.of_receiver(name.decode(), source.shard)
 
@@ -93,11 +91,11 @@ async def move_messages(moving: Moving) -> None:
                 *(("SMEMBERS", source.keys.receivers(int(id))) for id in page)
             )
             for (name, record), its in zip(page.items(), found, strict=True):
-                id, (receiver, body) = int(name), records.receiver_in(record)
+                id, receiver = int(name), records.receiver_in(record)
                 names = [each.decode() for each in (its if receiver is None else (receiver,))]
-                names = await _return_work(moving, source, id, body, names, returned)
+                names = await _return_work(moving, source, id, record, names, returned)
                 receivers.update(names)
-                await _move_message(moving, source, id, body, names)
+                await _move_message(moving, source, id, records.with_set(record), names)
             moving.messages += len(page)
             moving.advance(len(page))
         await _move_marks(moving, source, sorted(receivers), returned)
@@ -112,7 +110,7 @@ async def _return_work(
     returned: dict[str, set[bytes]],
 ) -> list[str]:
     """Let work that sessions leave wait in its queue. Returns who then has the message."""
-    left = left_by(moving.places, source.shard, body, receivers)
+    left = left_by(moving.places, source.shard, id, body, receivers)
     if left is None:
         return [*receivers]
     writer = moving.writers[moving.places.of_receiver(left.queue, source.shard)]

@@ -7,8 +7,9 @@ from typing import Final, NamedTuple
 from holdfast.delivery.guard.holds import GUARD
 from holdfast.delivery.messages.publish_key import KEY_LIFE_S
 from holdfast.offline.moving import Moving, step
-from holdfast.offline.shard_side import UNREADABLE, Side
-from holdfast.store.format import records
+from holdfast.offline.shard_side import Side
+from holdfast.store.format import letter_records, records
+from holdfast.store.format.records import UNREADABLE
 from holdfast.store.links.resp import Word
 from holdfast.store.opening.dividing import merged_audit
 from holdfast.store.remarks import MOST as MOST_REMARKS
@@ -35,7 +36,7 @@ async def _move_letter(
     moving: Moving, source: Side, id: str, record: bytes, prints: Counter[tuple[int, str]]
 ) -> None:
     try:
-        letter = records.unpack_letter(record)
+        letter = letter_records.unpack_letter(record)
         shard = moving.places.of_receiver(letter.key, source.shard)
     except UNREADABLE:
         # It stays in the store, as servers leave it.

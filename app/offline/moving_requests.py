@@ -10,7 +10,9 @@ from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.requests.stored_fields import OF_OTHERS, responder_of
 from holdfast.offline.division import Places
 from holdfast.offline.moving import Moving, step
-from holdfast.offline.shard_side import UNREADABLE
+from holdfast.store.format import records
+from holdfast.store.format.layouts import NEWEST
+from holdfast.store.format.records import UNREADABLE
 
 
 async def move_requests(moving: Moving) -> None:
@@ -21,11 +23,27 @@ async def move_requests(moving: Moving) -> None:
     found = _Requests(moving.places)
     for source in moving.sources:
         stored = await source.whole(source.keys.requests)
-        found.add(source.shard, {name.decode(): value for name, value in stored.items()})
+        found.add(source.shard, {each.decode(): _bare(each, stored[each]) for each in stored})
     for shard, fields in found.divided():
         writer = moving.writers[shard]
         for name, value in fields.items():
-            await writer.write("HSET", writer.keys.requests, name, value)
+            await writer.write("HSET", writer.keys.requests, name, _with_sum(name, value))
+
+
+def _bare(name: bytes, value: bytes) -> bytes:
+    try:
+        return records.without_sum(name.decode(), value)
+    except UNREADABLE:
+        return value
+
+
+def _with_sum(name: str, value: bytes) -> bytes:
+    try:
+        orjson.loads(value)
+    except UNREADABLE:
+        # It stays as it is, with a checksum that does not match.
+        return value
+    return records.with_sum(name, value, NEWEST)
 
 
 class _Own(NamedTuple):

@@ -10,8 +10,9 @@ from typing import NamedTuple
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.shared_queues.work_queues import key_of_queue
 from holdfast.offline.division import Places
-from holdfast.offline.shard_side import UNREADABLE, Side
+from holdfast.offline.shard_side import Side
 from holdfast.store.format import records
+from holdfast.store.format.records import UNREADABLE
 
 
 class Left(NamedTuple):
@@ -21,10 +22,12 @@ class Left(NamedTuple):
     sessions: Sequence[str]
 
 
-def left_by(places: Places, source: int, body: bytes, receivers: Sequence[str]) -> Left | None:
+def left_by(
+    places: Places, source: int, id: int, body: bytes, receivers: Sequence[str]
+) -> Left | None:
     """Return who leaves a message to others; None for one that is no work, or unreadable."""
     try:
-        channel = records.channel_of_work(body)
+        channel = records.channel_of_work(id, body)
     except UNREADABLE:
         return None
     if channel is None:

@@ -1,9 +1,8 @@
 """The stores of shards, as they are read and written while no server runs."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from holdfast.delivery.messages.session_record import RecordUnreadable
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.links.resp import Word
 
@@ -12,9 +11,6 @@ _MOST_COMMANDS = 500
 _MOST_BYTES = 1024 * 1024
 # How many elements of a hash are read at once. Some may be large.
 _PAGE = 200
-
-# What an unreadable record raises. It moves as far as its name says where.
-UNREADABLE: Final = (RecordUnreadable, AttributeError, LookupError, TypeError, ValueError)
 
 Command = Sequence[Word]
 

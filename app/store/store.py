@@ -327,7 +327,7 @@ class Store:
         self.post(scripts.save_channel_holds(self.keys, {channel: None}))
 
     def save_topics(self, topics: Mapping[str, TopicRecord | None]) -> None:
-        self.post(scripts.save_topics(self.keys, topics))
+        self.post(scripts.save_topics(self.keys, topics, self.layout.form))
 
     def after(self, done: Callable[[], None]) -> None:
         self._writer.after(done)

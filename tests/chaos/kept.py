@@ -7,7 +7,8 @@ import orjson
 from redis.asyncio import Redis
 
 from holdfast.store.format.keys import RedisKeys, is_history
-from holdfast.store.format.records import unpack_batch, unpack_entry, unpack_letter
+from holdfast.store.format.letter_records import unpack_letter
+from holdfast.store.format.records import unpack_batch, unpack_entry
 
 _KEYS = RedisKeys("holdfast")
 
@@ -19,8 +20,8 @@ _LOOK = """
 local found, bodies = {}, redis.call('HGETALL', KEYS[1])
 for i = 1, #bodies, 2 do
     local body = bodies[i + 1]
-    local single = string.match(body, '^@([^\\n]*)')
-    body = string.sub(body, single and #single + 3 or 1)
+    local ends = string.byte(body) == 64 and string.find(body, '\\n', 14, true)
+    local single = ends and string.sub(body, 14, ends - 1)
     for _, key in ipairs(single and { single } or redis.call('SMEMBERS', ARGV[1] .. bodies[i])) do
         local mark = redis.call('HGET', ARGV[2] .. key, bodies[i]) or ''
         local batch = redis.call('HGET', KEYS[2], key) or ''
@@ -53,7 +54,7 @@ async def look(socket: Path, keys: RedisKeys = _KEYS) -> dict[str, Any]:
 def _entry(id: int, body: bytes, mark: bytes, batch: bytes) -> Record:
     found, generation = unpack_entry(id, mark)
     was_handed = not mark and batch and id in unpack_batch(batch).ids
-    tag = tag_of(body.partition(b"\n")[2])
+    tag = tag_of(body.rpartition(b"\n")[2])
     return {
         "tag": tag,
         "generation": max(generation, 0),

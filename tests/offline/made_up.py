@@ -18,10 +18,10 @@ from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.requests.stored_fields import OF_OTHERS
 from holdfast.delivery.shared_queues.work import make_work
-from holdfast.store.format import records
+from holdfast.store.format import letter_records, records
 from holdfast.store.format.keys import FIRST_GENERATION, RedisKeys
-from holdfast.store.format.layouts import LAYOUT
-from holdfast.store.format.records import receiver_in
+from holdfast.store.format.layouts import LAYOUT, NEWEST
+from holdfast.store.format.records import receiver_in, with_set
 from tests.store.servers import ValkeyServer
 
 KEY = bytes(range(32))
@@ -106,7 +106,7 @@ class MadeUp:
             subscriptions=["/news"],
             timeout_s=3600.0,
         )
-        return orjson.dumps(record.to_json())
+        return records.pack_session(record)
 
 
 @st.composite
@@ -255,7 +255,7 @@ def _fill_sessions(valkey: ValkeyServer, made: MadeUp, now: Division, at: Keys) 
                 # Of those in other shards, it has not heard yet.
                 here = may_answer_at(made, now, session, now.of(session, made.clients) or 0)
                 value = request(session, here)
-            valkey.ask("HSET", keys.requests, name, value)
+            valkey.ask("HSET", keys.requests, name, records.with_sum(name, value, NEWEST))
     for shard, keys in enumerate(at):
         for name, value in known_in(made, now, shard).items():
             valkey.ask("HSET", keys.requests, name, value)
@@ -304,7 +304,9 @@ def _fill_messages(valkey: ValkeyServer, made: MadeUp, now: Division, at: Keys) 
         for receiver in made.receivers[id]:
             keys = at[now.of(receiver, made.clients) or 0]
             if id % 2 and made.receivers[id] == {receiver}:
-                valkey.ask("HSET", keys.bodies, id, b"@%b\n%b" % (receiver.encode(), body))
+                message = records.unpack_message(id, body)
+                body = records.pack_message(message, receivers=[receiver])
+                valkey.ask("HSET", keys.bodies, id, body)
             else:
                 valkey.ask("HSET", keys.bodies, id, body)
                 valkey.ask("SADD", keys.receivers(id), receiver)
@@ -316,7 +318,7 @@ def _fill_messages(valkey: ValkeyServer, made: MadeUp, now: Division, at: Keys) 
 def _fill_letters(valkey: ValkeyServer, made: MadeUp, now: Division, at: Keys) -> None:
     for letter in made.letters.values():
         keys = at[now.of(letter.key, made.clients) or 0]
-        valkey.ask("HSET", keys.dead, letter.id, records.pack_letter(letter, {}))
+        valkey.ask("HSET", keys.dead, letter.id, letter_records.pack_letter(letter, {}))
         for index in keys.indexes(letter):
             valkey.ask("ZADD", index, 0, letter.id)
         valkey.ask("ZINCRBY", keys.prints, 1, letter.fingerprint)
@@ -345,7 +347,8 @@ def check(valkey: ValkeyServer, made: MadeUp) -> None:
     topics: dict[str, bytes] = {}
     for shard, keys in enumerate(at):
         known: dict[str, bytes] = {}
-        for name, value in _hash(valkey, keys.requests):
+        for name, record in _hash(valkey, keys.requests):
+            value = records.without_sum(name, record)
             session = name.partition("|")[0]
             if name.startswith(OF_OTHERS):
                 known[name] = value
@@ -387,8 +390,8 @@ def _check_messages(valkey: ValkeyServer, made: MadeUp, now: Division, at: Keys)
     marks: dict[str, dict[int, bytes]] = {}
     for shard, keys in enumerate(at):
         for name, record in _hash(valkey, keys.bodies):
-            single, body = receiver_in(record)
-            assert body == made.bodies[int(name)]
+            single = receiver_in(record)
+            assert with_set(record) == made.bodies[int(name)]
             found = valkey.ask("SMEMBERS", keys.receivers(int(name)))
             its = [each.decode() for each in ([single] if single else found)]
             assert its

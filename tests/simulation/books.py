@@ -8,7 +8,8 @@ import orjson
 
 from holdfast.delivery.letters.dead import LetterState
 from holdfast.store.format.keys import FIRST_GENERATION, RedisKeys
-from holdfast.store.format.records import unpack_letter
+from holdfast.store.format.letter_records import unpack_letter
+from holdfast.store.format.records import unpack_session, without_sum
 from tests.simulation.store.keyspace import Hash, Keyspace
 
 _NAMESPACE = "holdfast"
@@ -104,14 +105,17 @@ class Books:
         return [self._unrecorded(keys) for keys in self._keys if self._hash(keys, keys.meta)]
 
     def _unrecorded(self, keys: RedisKeys) -> list[str]:
-        records = [orjson.loads(each) for each in self._hash(keys, keys.sessions).values()]
+        records = [
+            unpack_session(key.decode(), each).to_json()
+            for key, each in self._hash(keys, keys.sessions).items()
+        ]
         recorded = {each["address"] for record in records for each in record.get("requests", ())}
         sessions = {record["key"] for record in records}
         kept = {
-            field.decode(): orjson.loads(value).get("requester")
+            field.decode(): orjson.loads(bare).get("requester")
             for field, value in self._hash(keys, keys.requests).items()
             # Others say what responders have said.
-            if value.startswith(b"{")
+            if (bare := without_sum(field.decode(), value)).startswith(b"{")
         }
         return [each for each, who in kept.items() if who in sessions and each not in recorded]
 
@@ -121,7 +125,7 @@ class Books:
             _key_in(record)
             for keys in self._keys
             for record in self._hash(keys, keys.bodies).values()
-            if b'"q":true' in record.partition(b"\n")[0]
+            if b'"q":true' in record.rpartition(b"\n")[0]
         )
 
     def _untaken(self) -> Iterator[str]:

@@ -175,7 +175,10 @@ class StoreProcess:
 
     def hash(self, key: str) -> dict[str, str]:
         found = self.server.ask("HGETALL", key)
-        return {name.decode(): value.decode() for name, value in found.items()}
+        # Checksums are no text.
+        return {
+            name.decode(): value.decode(errors="surrogateescape") for name, value in found.items()
+        }
 
     def queue(self, key: str) -> dict[int, str]:
         """The stored entries of a session, with their marks."""
@@ -200,7 +203,7 @@ def receivers_of(
     id: int, record: bytes, members: Callable[[str], Iterable[bytes]], keys: RedisKeys = KEYS
 ) -> set[str]:
     """Who waits for a message: whom its record names, or who is in its set."""
-    single, _ = receiver_in(record)
+    single = receiver_in(record)
     names = members(keys.receivers(id)) if single is None else (single,)
     return {each.decode() for each in names}
 
@@ -217,7 +220,7 @@ def queue_of(
     handed = {} if batch is None else {m.id: m for m in unpack_batch(batch.encode()).marks()}
     queue = {}
     for id, record in hash_of(keys.bodies).items():
-        if key in receivers_of(int(id), record.encode(), members, keys):
+        if key in receivers_of(int(id), record.encode(errors="surrogateescape"), members, keys):
             mark = pack_mark(handed[int(id)], {}).decode() if int(id) in handed else ""
             queue[int(id)] = marks.get(id, mark)
     return queue

@@ -77,7 +77,8 @@ def _value(redis: Redis, name: bytes) -> list[Any]:
     match kind:
         case "hash":
             found = redis.hgetall(name)
-            return [kind, {each.decode(): found[each].decode() for each in sorted(found)}]
+            # Checksums are no text, so each byte becomes a character.
+            return [kind, {each.decode(): found[each].decode("latin-1") for each in sorted(found)}]
         case "list":
             found = redis.lrange(name, 0, -1)
         case "set":
@@ -95,7 +96,8 @@ def put(redis: Redis, given: Stored) -> None:
     for name, (kind, value) in given.items():
         match kind:
             case "hash":
-                redis.hset(name, mapping=value)
+                for field, text in value.items():
+                    redis.hset(name, field, text.encode("latin-1"))
             case "list":
                 redis.rpush(name, *value)
             case "set":

@@ -81,8 +81,8 @@ async def test_an_unreadable_record_stays_in_the_store_and_harms_no_other(
         process = server.store_process
         key = process.store.keys.bodies
         (bad,) = [each for each in process.hash(key) if int(each) != first.id]
-        receiver = process.hash(key)[bad].partition("\n")[0]
-        process.server.ask("HSET", key, bad, receiver + '\n{"v":1,"c":"/a"}\n[]')
+        record = process.server.ask("HGET", key, bad)
+        process.server.ask("HSET", key, bad, record[:-2] + b"]]")
     async with server_at(shared_valkey) as after:
         await load(after)
         found = (await after.api.delayed.delayed()).items

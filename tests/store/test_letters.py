@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.delivery.letters.dead import MAX_REASON, DeadLetter, LetterState
 from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota, Removal
-from holdfast.store.format import records, scripts
+from holdfast.store.format import letter_records, scripts
 from holdfast.store.format.operator_input import GroupedBy
 from holdfast.store.format.scripts import ScriptCall
 from holdfast.store.letters import grouping
@@ -576,7 +576,7 @@ def test_every_line_is_read_as_a_letter_or_refused(fields: dict[str, Any]) -> No
         found = letter_lines.read(with_fields(**fields), NOW)
     except LineUnfit:
         return
-    assert records.unpack_letter(records.pack_letter(found, {})) == found
+    assert letter_records.unpack_letter(letter_records.pack_letter(found, {})) == found
     assert letter_lines.read(letter_lines.write(found), NOW) == found
 
 

@@ -17,6 +17,7 @@ from holdfast.delivery.messages.outcomes import ACKED, Move
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.messages.trails import Attempt
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
+from holdfast.store.format import records
 from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT
 from holdfast.store.links.connection import StoreUnavailable
 from tests.store.servers import ValkeyServer
@@ -271,7 +272,9 @@ async def test_an_unreadable_message_stays_in_the_store(at: StoreProcess, head: 
     at.keep(message(1), "joe/1")
     at.store.mark("joe/1", [mark(1, 1)])
     await at.answered()
-    at.server.ask("HSET", KEYS.bodies, BASE + 1, f"@joe/1\n{head}\n{{}}")
+    name = records.name_with_sum(BASE + 1, "joe/1")
+    record = b"@12345678%b\n%b\n{}" % (name, head.encode())
+    at.server.ask("HSET", KEYS.bodies, BASE + 1, record)
     loaded = await at.loaded()
     await at.answered()
     assert loaded["joe/1"].entries == []

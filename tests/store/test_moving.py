@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.store.format.records import pack_letter, unpack_letter
+from holdfast.store.format.letter_records import pack_letter, unpack_letter
 from holdfast.store.replays import control, moving
 from holdfast.store.replays import run as replay_run
 from holdfast.store.replays.control import Replays

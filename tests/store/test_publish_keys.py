@@ -288,7 +288,7 @@ def test_only_the_first_message_with_a_key_stores_its_request(room: Room) -> Non
         messages = [(message(number, key="k"), ["joe/1"]), (message(number + 2, key=field), [])]
         fields = [{field: b"asked"}, {}]
         room.call(scripts.keep_keyed(KEYS, messages, KeyLimits(0, 9), fields))
-    assert room.hash(KEYS.requests) == {"first": "asked"}
+    assert room.hash(KEYS.requests).keys() == {"first"}
     assert remembered(room) == {"k": 1, "first": 3, "again": 4}
     room.call(
         scripts.keep_keyed(KEYS, [(message(5, key="l"), [])], KeyLimits(0, 9), [{"first": b""}])

@@ -18,7 +18,8 @@ from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store.format.deployment import Deployment
 from holdfast.store.format.keys import RedisKeys
-from holdfast.store.format.records import receiver_in, unpack_batch, unpack_entry, unpack_letter
+from holdfast.store.format.letter_records import unpack_letter
+from holdfast.store.format.records import receiver_in, unpack_batch, unpack_entry
 from holdfast.store.format.scripts import SCRIPTS
 from holdfast.store.links.link import StoreLink
 from holdfast.store.opening.write_right import Opening
@@ -200,7 +201,7 @@ class ValkeyBacking:
         sets = {
             KEYS.receivers(int(id)).encode()
             for id, body in bodies.items()
-            if receiver_in(body)[0] is None
+            if receiver_in(body) is None
         }
         assert {*self._server.ask("KEYS", f"{KEYS.prefix}to:*")} == sets
         return {
@@ -213,7 +214,7 @@ class ValkeyBacking:
         return found
 
     def session_keys(self) -> set[str]:
-        return {*self._texts(KEYS.sessions)}
+        return {each.decode() for each in self._pairs(KEYS.sessions)}
 
     def topic_records(self) -> Mapping[str, TopicRecord]:
         async def read() -> Mapping[str, TopicRecord]:
@@ -224,9 +225,6 @@ class ValkeyBacking:
     def dead(self) -> Sequence[DeadLetter]:
         self._run(self._all_answered())
         return [*map(unpack_letter, self._pairs(KEYS.dead).values())]
-
-    def _texts(self, key: str) -> dict[str, str]:
-        return {name.decode(): value.decode() for name, value in self._pairs(key).items()}
 
     def _pairs(self, key: str) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = self._server.ask("HGETALL", key)
@@ -245,4 +243,4 @@ def _never() -> None:
 
 
 def _number_of(record: bytes) -> int:
-    return number_in(receiver_in(record)[1].partition(b"\n")[2])
+    return number_in(record.rpartition(b"\n")[2])

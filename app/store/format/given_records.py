@@ -17,14 +17,12 @@ from holdfast.delivery.messages.given import MOST_SHARED, Given, GivenEntry, Giv
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.session_record import RecordUnreadable
 from holdfast.store.format import records
+from holdfast.store.format.records import UNREADABLE
 
 # A slice is closed when it is this long. A longer record is alone in its slice.
 _SLICE_BYTES: Final = 256 * 1024
 # The entries of one record.
 _MOST_ENTRIES: Final = 2000
-
-# What an unreadable record raises.
-UNREADABLE = (RecordUnreadable, AttributeError, LookupError, TypeError, ValueError)
 
 
 def slices(given: Iterable[Given]) -> Iterator[bytes]:

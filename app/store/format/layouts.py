@@ -18,8 +18,9 @@ class WrittenForm:
     has_key_times: bool = True
     # Whether records of sessions contain their outstanding requests, too.
     has_requests_in_sessions: bool = False
-    # Whether the record of a message for one receiver begins with its name, and needs no set.
-    has_single_receivers: bool = True
+    # Whether records have checksums. Those of messages do not repeat the channel of the event, and
+    # one for a single receiver has its name, and needs no set.
+    is_checked: bool = True
 
 
 NEWEST: Final = WrittenForm()
@@ -51,8 +52,8 @@ LAYOUTS: Final = (
     Layout(
         5,
         "",
-        "a message for one receiver is stored with its name",
-        {"has_single_receivers": False},
+        "records have checksums, and a message for one receiver its name",
+        {"is_checked": False},
     ),
 )
 OLDEST_LAYOUT: Final = LAYOUTS[0].number

@@ -39,11 +39,13 @@ def _with_frame(script: Script) -> Script:
 _WITH_FRAME: Final = {
     each: _with_frame(each) for each in (scripts.KEEP, scripts.KEEP_KEYED, scripts.MOVE)
 }
-APPEND = _script("append", source_of("append", "fence", "no_note", "log", "once"))
-APPEND_FACTS = _script("append_facts", source_of("append_facts", "fence", "no_note", "log"))
-RESTORE_FRAME = _script("restore_frame", source_of("restore_frame", "fence", "once"))
-TRIM_LOG = _script("trim_log", source_of("trim_log", "fence", "once", "arrays"))
-_TAKING: Final = ("once", "arrays", "bodies", "enter", "hand_over")
+APPEND = _script("append", source_of("append", "fence", "no_note", "log", "noted", "once"))
+APPEND_FACTS = _script(
+    "append_facts", source_of("append_facts", "fence", "no_note", "log", "noted")
+)
+RESTORE_FRAME = _script("restore_frame", source_of("restore_frame", "fence", "noted", "once"))
+TRIM_LOG = _script("trim_log", source_of("trim_log", "fence", "noted", "once", "arrays"))
+_TAKING: Final = ("noted_with_id", "once", "arrays", "bodies", "enter", "hand_over")
 TAKE = _script(
     "take",
     source_of("take", "fence", "no_note", *_TAKING),

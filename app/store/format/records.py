@@ -1,76 +1,154 @@
-"""The stored form of messages, entries, dead letters and channel holds. Each has a version."""
+"""The stored form of messages, entries, sessions, channel holds and topics. Each has a version."""
 
 import re
 from collections.abc import Mapping, Sequence
 from sys import intern
 from typing import Any, Final
+from zlib import crc32
 
 import orjson
 
-from holdfast.delivery.basics.json_text import part, to_json
 from holdfast.delivery.codec.attributes import Way, attributes_of, put_attributes
 from holdfast.delivery.guard.holds import GUARD, ChannelHold
-from holdfast.delivery.letters.dead import DeadLetter, LetterState, key_of, subject_of
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.former_attempts import former_of
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.marks import BatchMark, Mark
-from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
-from holdfast.delivery.messages.session_record import RecordUnreadable
-from holdfast.delivery.shared_queues.work import PREFIX, make_work
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.session_record import RecordUnreadable, SessionRecord
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.store.format.keys import RedisKeys
-from holdfast.store.format.layouts import WrittenForm
-from holdfast.store.format.trail_records import pack_trail, unpack_trail, unpack_trail_rows
+from holdfast.store.format.layouts import NEWEST, WrittenForm
+from holdfast.store.format.trail_records import pack_trail, unpack_trail
 from holdfast.store.links.resp import Word
 from holdfast.store.links.script import Positions
 
 VERSION = 1
-LETTER_VERSION = 2
+# What an unreadable record raises. Other records are still loaded.
+UNREADABLE: Final = (RecordUnreadable, AttributeError, LookupError, TypeError, ValueError)
 
 
-# Messages: one line of JSON, then the event. Field names are short: there may be millions.
+# Messages: one line of JSON, then the event. Field names are short: there may be millions. Before
+# them stand a character that says who waits and the checksums of both, in four bytes each; the
+# first one covers the id, too. If only one session or queue waits, a checksum of the id and its
+# name, the name, and a line break come next. Scripts read and replace that, so larger messages have
+# a set of one receiver instead. Before layout 5, there were only the JSON and the event.
+
+OF_ONE: Final = b"@"
+OF_SET: Final = b"#"
+MOST_OF_ONE: Final = 4096
+SUM: Final = 4
+_SUMS: Final = 1 + 2 * SUM
+_NAME: Final = _SUMS + SUM
+_CHANNEL: Final = b'{"channel":"'
 
 
-def pack_message(message: Message) -> bytes:
-    """Return the record of a message. Its generation is in its entries."""
-    head: dict[str, Any] = {"v": VERSION, "c": message.channel}
+def pack_message(
+    message: Message, form: WrittenForm = NEWEST, receivers: Sequence[str] = ()
+) -> bytes:
+    """Return the record of a message. Its generation is in its entries.
+
+    Args:
+        receivers: Those that it is stored for.
+    """
+    head: dict[str, Any] = {"v": VERSION}
+    if not (form.is_checked and _says_channel(message)):
+        head["c"] = message.channel
     if message.sender:
         head["s"] = message.sender
     head |= attributes_of(message, Way.STORE)
-    return orjson.dumps(head) + b"\n" + message.wire
+    line, wire = orjson.dumps(head), message.wire
+    if not form.is_checked:
+        return line + b"\n" + wire
+    sums = sum_of(b"%d %b" % (message.id, line)) + sum_of(wire)
+    if len(receivers) != 1 or len(line) + len(wire) > MOST_OF_ONE:
+        return b"%b%b%b\n%b" % (OF_SET, sums, line, wire)
+    name = name_with_sum(message.id, receivers[0])
+    return b"%b%b%b\n%b\n%b" % (OF_ONE, sums, name, line, wire)
 
 
 def unpack_message(id: int, record: bytes) -> Message:
     """Undo `pack_message`."""
-    line, _, wire = record.partition(b"\n")
-    head = _head(line, "message")
+    line, wire = _parts_of(id, record)
+    head = head_of(line, "message")
+    channel = str(head["c"]) if "c" in head else _channel_in(wire)
     # Interned, because many messages share these names.
-    channel, sender = intern(str(head["c"])), intern(str(head.get("s", "")))
-    message = Message(wire, id=id, channel=channel, sender=sender)
+    message = Message(wire, id=id, channel=intern(channel), sender=intern(str(head.get("s", ""))))
     put_attributes(message, head)
     message.is_durable = True
     return message
 
 
-# Before the body of a message that only one session or queue waits for stands its name, in a line
-# that begins with this. Scripts read it, so larger bodies have a set of one name instead.
-OF_ONE: Final = b"@"
-MOST_OF_ONE: Final = 4096
+def _parts_of(id: int, record: bytes) -> tuple[bytes, bytes]:
+    """Return the JSON and the event. Raises `RecordUnreadable` if anything has changed."""
+    if not record.startswith((OF_ONE, OF_SET)):
+        line, _, wire = record.partition(b"\n")
+        return line, wire
+    begins = _SUMS
+    receiver = receiver_in(record)
+    if receiver is not None:
+        begins = _NAME + len(receiver) + 1
+        if record[_SUMS:_NAME] != _sum_of_name(id, receiver):
+            raise changed()
+    ends = record.find(b"\n", begins)
+    line, wire = record[begins:ends], record[ends + 1 :]
+    if record[1:_SUMS] != sum_of(b"%d %b" % (id, line)) + sum_of(wire):
+        raise changed()
+    return line, wire
 
 
-def receiver_in(record: bytes) -> tuple[bytes | None, bytes]:
-    """Return the only receiver of a message, or None if it has a set of them; and its record."""
-    if not record.startswith(OF_ONE):
-        return None, record
-    line, _, body = record.partition(b"\n")
-    return line[1:], body
+def sum_of(stored: bytes) -> bytes:
+    """Return the checksum of these bytes."""
+    return crc32(stored).to_bytes(SUM, "big")
 
 
-def channel_of_work(record: bytes) -> str | None:
+def _sum_of_name(id: int, receiver: bytes) -> bytes:
+    return sum_of(b"%d %b" % (id, receiver))
+
+
+def changed() -> RecordUnreadable:
+    """Return what is raised for a record whose checksum does not match."""
+    return RecordUnreadable("its checksum says that it has changed")
+
+
+def _says_channel(message: Message) -> bool:
+    """Whether the channel can be read in the event."""
+    wire, channel = message.wire, message.channel.encode()
+    return wire.startswith(_CHANNEL) and wire.startswith(channel + b'"', len(_CHANNEL))
+
+
+def _channel_in(wire: bytes) -> str:
+    if not wire.startswith(_CHANNEL):
+        raise RecordUnreadable("its channel is missing")
+    return wire[len(_CHANNEL) : wire.index(b'"', len(_CHANNEL))].decode()
+
+
+def name_with_sum(id: int, receiver: str) -> bytes:
+    """Return the name of the only receiver of a message as it stands in the record."""
+    name = receiver.encode()
+    return _sum_of_name(id, name) + name
+
+
+def receiver_in(record: bytes) -> bytes | None:
+    """Return the only receiver of a message; None if it has a set of them."""
+    return record[_NAME : record.find(b"\n", _NAME)] if record.startswith(OF_ONE) else None
+
+
+def with_set(record: bytes) -> bytes:
+    """Return the record of a message whose receivers are in a set."""
+    receiver = receiver_in(record)
+    if receiver is None:
+        return record
+    return OF_SET + record[1:_SUMS] + record[_NAME + len(receiver) + 1 :]
+
+
+def channel_of_work(id: int, record: bytes) -> str | None:
     """Return the channel of a message, if it belongs to a work queue; as cheap as it can be."""
-    head = _head(record.partition(b"\n")[0], "message")
-    return str(head["c"]) if "q" in head else None
+    line, wire = _parts_of(id, record)
+    head = head_of(line, "message")
+    if "q" not in head:
+        return None
+    return str(head["c"]) if "c" in head else _channel_in(wire)
 
 
 def replayed(message: Message, generation: int) -> Message:
@@ -82,23 +160,14 @@ def replayed(message: Message, generation: int) -> Message:
     return copy
 
 
-def message_of(letter: DeadLetter, receiver: str) -> Message:
-    """Return the message of a dead letter, for another delivery to this session or queue."""
-    message = unpack_message(letter.message, message_head(letter, receiver) + letter.wire)
-    message.is_durable = letter.is_durable
-    message.generation = letter.generation + 1
-    return message
+def pack_session(record: SessionRecord, form: WrittenForm = NEWEST) -> bytes:
+    """Return the record of a session."""
+    return with_sum(record.key, orjson.dumps(record.to_json()), form)
 
 
-def message_head(letter: DeadLetter, receiver: str) -> bytes:
-    """Return the first line of the record of a dead letter's message for this receiver."""
-    message = Message(b"", id=letter.message, channel=letter.channel, sender=letter.publisher)
-    if receiver.startswith(PREFIX):
-        # Receivers that refused it before may get it again.
-        make_work(message)
-    message.priority = letter.priority
-    message.properties = letter.properties
-    return pack_message(message)  # ends with the line break
+def unpack_session(key: str, record: bytes) -> SessionRecord:
+    """Undo `pack_session`."""
+    return SessionRecord.of_json(orjson.loads(without_sum(key, record)))
 
 
 # Entries: "position seq batch attempts redelivered", with a negative seq if the entry was returned,
@@ -111,9 +180,8 @@ def message_head(letter: DeadLetter, receiver: str) -> bytes:
 FROM_HISTORY: Final = -1
 _TRAIL_VERSION = 1
 _ENTRY = re.compile(rb"(?:(\d+ -?\d+ \d+ \d+ \d+)(?: t(\d+)(\[.*\]))?)?(?:g(\d+))?", re.DOTALL)
-# Longest stored trail, in bytes. The reason of a dead letter has another limit.
+# Longest stored trail, in bytes.
 _MOST_OF_ENTRY = 200
-_MOST_OF_LETTER = 300
 
 
 def pack_mark(mark: Mark, trails: dict[int, bytes]) -> bytes:
@@ -187,101 +255,6 @@ def unpack_batch(record: bytes) -> BatchMark:
     return BatchMark(number, seq, ids)
 
 
-# Dead letters: "state replays job", which scripts change; a line of JSON; the event.
-
-
-def pack_letter(letter: DeadLetter, parts: dict[int, orjson.Fragment]) -> bytes:
-    """Return the record of a letter.
-
-    Args:
-        parts: Cache of packed parts of one call, by identity.
-    """
-    status = f"{letter.state.value} {letter.replays} {letter.job or '-'}"
-    return b"\n".join((status.encode(), orjson.dumps(_letter_head(letter, parts)), letter.wire))
-
-
-def unpack_letter(record: bytes) -> DeadLetter:
-    """Undo `pack_letter`. The wire is empty if the record ends after its head."""
-    status, _, rest = record.partition(b"\n")
-    line, _, wire = rest.partition(b"\n")
-    state, replays, job = status.decode().split(" ")
-    return _letter(
-        _head(line, "dead letter", LETTER_VERSION),
-        wire,
-        state=LetterState(state),
-        replays=int(replays),
-        job="" if job == "-" else job,
-    )
-
-
-def _letter_head(letter: DeadLetter, parts: dict[int, orjson.Fragment]) -> dict[str, Any]:
-    """Return the head of the record. Omits what the receiver's name implies."""
-    head: dict[str, Any] = {
-        "v": LETTER_VERSION,
-        "i": letter.id,
-        "m": letter.message,
-        "c": letter.channel,
-        "s": letter.publisher,
-        "r": letter.receiver,
-        "e": letter.code,
-        "t": letter.reason,
-        "f": letter.fingerprint,
-        "b": letter.size,
-    }
-    if letter.priority != ORDINARY_PRIORITY:
-        head["p"] = letter.priority
-    if letter.is_durable:
-        head["d"] = True
-    if letter.properties is not None:
-        head["x"] = part(dict(letter.properties))
-    if letter.expiration is not None:
-        head["l"] = dict(letter.expiration)
-    if letter.attempt_count or letter.redelivered:
-        head["n"] = [letter.attempt_count, letter.redelivered]
-    if letter.attempts:
-        head["h"] = orjson.Fragment(pack_trail(letter.attempts, _MOST_OF_LETTER))
-    policy = letter.policy
-    if policy is not None:
-        if id(policy) not in parts:
-            parts[id(policy)] = orjson.Fragment(to_json(dict(policy)))
-        head["o"] = parts[id(policy)]
-    if letter.generation:
-        head["g"] = letter.generation
-    return head
-
-
-def _letter(
-    head: dict[str, Any], wire: bytes, *, state: LetterState, replays: int, job: str
-) -> DeadLetter:
-    attempt_count, redelivered = head.get("n", (0, 0))
-    return DeadLetter(
-        id=head["i"],
-        message=head["m"],
-        channel=head["c"],
-        wire=wire,
-        size=head["b"],
-        publisher=head["s"],
-        receiver=head["r"],
-        key=key_of(head["r"]),
-        subject=subject_of(head["r"]),
-        code=head["e"],
-        reason=head["t"],
-        fingerprint=head["f"],
-        priority=head.get("p", ORDINARY_PRIORITY),
-        is_durable=head.get("d", False),
-        properties=head.get("x"),
-        expiration=head.get("l"),
-        attempts=unpack_trail_rows(head.get("h", ())),
-        attempt_count=attempt_count,
-        redelivered=redelivered,
-        policy=head.get("o"),
-        generation=head.get("g", 0),
-        state=state,
-        replays=replays,
-        job=job,
-    )
-
-
 # Channel holds
 
 
@@ -293,25 +266,26 @@ def pack_held(held: ChannelHold) -> bytes:
 
 def unpack_held(record: bytes) -> ChannelHold:
     """Undo `pack_held`."""
-    head = _head(record, "held channel")
+    head = head_of(record, "held channel")
     # Earlier versions stored only holds of the guard.
     return ChannelHold(head["since"], head["reason"], head.get("who", GUARD), head.get("until"))
 
 
-def pack_topic(topic: TopicRecord) -> bytes:
-    """Return the record of a topic."""
+def pack_topic(name: str, topic: TopicRecord, form: WrittenForm = NEWEST) -> bytes:
+    """Return the record of the topic with this name."""
     config = topic.config
     own: dict[str, Any] | None = None
     if config is not None:
         own = {"delay": config.destroy_delay_ms, "readonly": config.is_readonly}
         if config.depth is not None:
             own["history"] = config.depth.to_row()
-    return orjson.dumps({"v": VERSION, "config": own, "erased": topic.is_erased})
+    record = orjson.dumps({"v": VERSION, "config": own, "erased": topic.is_erased})
+    return with_sum(name, record, form)
 
 
-def unpack_topic(record: bytes) -> TopicRecord:
+def unpack_topic(name: str, record: bytes) -> TopicRecord:
     """Undo `pack_topic`."""
-    head = _head(record, "topic")
+    head = head_of(without_sum(name, record), "topic")
     own = head["config"]
     config = None
     if own is not None:
@@ -321,7 +295,32 @@ def unpack_topic(record: bytes) -> TopicRecord:
     return TopicRecord(config, head["erased"])
 
 
-def _head(line: bytes, what: str, version: int = VERSION) -> dict[str, Any]:
+# Other records
+
+
+def with_sum(name: str, record: bytes, form: WrittenForm) -> bytes:
+    """Return the record of something with this name, with the checksum of both before it."""
+    if not form.is_checked:
+        return record
+    return OF_SET + _sum_of_record(name, record) + record
+
+
+def without_sum(name: str, record: bytes) -> bytes:
+    """Undo `with_sum`. Raises `RecordUnreadable` if either has changed."""
+    if not record.startswith(OF_SET):
+        return record
+    found = record[1 + SUM :]
+    if record[1 : 1 + SUM] != _sum_of_record(name, found):
+        raise changed()
+    return found
+
+
+def _sum_of_record(name: str, record: bytes) -> bytes:
+    return sum_of(b"%b %b" % (name.encode(), record))
+
+
+def head_of(line: bytes, what: str, version: int = VERSION) -> dict[str, Any]:
+    """Return the JSON in a record. Raises `RecordUnreadable` for one of another version."""
     head: dict[str, Any] = orjson.loads(line)
     if head.get("v") != version:
         raise RecordUnreadable(f"{what} of version {head.get('v')}")
@@ -338,11 +337,11 @@ def words_entering(
     """Return the arguments for a message that enters queues."""
     receivers_at = positions.of(keys.receivers(message.id))
     generation = pack_origin(message)
-    body = pack_message(message)
+    body = pack_message(message, form, () if generation else receivers)
     words: list[Word] = [message.id, receivers_at, body, generation, len(receivers), *receivers]
     if generation:
         words += [positions.of(keys.marks(receiver)) for receiver in receivers]
-    elif len(receivers) == 1 and len(body) <= MOST_OF_ONE and form.has_single_receivers:
+    elif body.startswith(OF_ONE):
         words[3] = OF_ONE
     return words
 

@@ -4,8 +4,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import NamedTuple
 
-import orjson
-
 from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark, Mark
@@ -15,7 +13,7 @@ from holdfast.delivery.messages.publish_key import KEY_LIFE_S, publish_key_of
 from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.storing import NO_FIELDS, RequestFields
 from holdfast.delivery.topics.configured import TopicRecord
-from holdfast.store.format import records
+from holdfast.store.format import letter_records, records
 from holdfast.store.format.deployment import UNDIVIDED, Deployment, Division
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.layouts import LAYOUT, NEWEST, OLDEST_LAYOUT, WrittenForm
@@ -55,28 +53,32 @@ def _journalled(name: str, *preludes: str) -> Script:
 
 
 OPEN = _script("open")
-FINISH = _script("finish", "fence", "once")
-RELEASE = _script("release", "fence", "once")
-SAVE = _script("save", "fence", "once")
-KEEP = _journalled("keep", "once", "arrays", "bodies", "enter", "fields", "hand_over")
-KEEP_KEYED = _journalled("keep_keyed", "arrays", "bodies", "enter", "clock", "fields")
-ADVANCE_CLOCK = _script("advance_clock", "fence", "once", "clock")
-MOVE = _journalled("move", "once", "arrays", "bodies")
-MARK_BATCHES = _journalled("mark_batches", "once", "arrays")
-MARK = _journalled("mark", "once", "bodies")
-SETTLE = _journalled("settle", "once", "arrays", "bodies")
-UNMARK = _script("unmark", "fence", "once", "arrays")
-DEAD_LETTER = _journalled("dead_letter", "once", "bodies")
-FORGET = _journalled("forget", "once")
-FRAME = _script("frame", "fence", "once", "arrays")
-TRIM = _script("trim", "fence")
-PUT = _script("put", "fence", "once")
-LETTERS_REMOVE = _script("letters_remove", "fence", "once")
-REMARK = _script("remark", "fence", "once")
-AUDIT = _script("audit", "fence", "once")
-REPLAY_TAKE = _journalled("replay_take", "bodies")
-REPLAY_NOTE = _script("replay_note", "fence", "once")
-REPLAY_FORGET = _script("replay_forget", "fence", "once")
+FINISH = _script("finish", "fence", "noted", "once")
+RELEASE = _script("release", "fence", "noted", "once")
+SAVE = _script("save", "fence", "noted", "once")
+KEEP = _journalled(
+    "keep", "noted_with_id", "once", "arrays", "bodies", "enter", "fields", "hand_over"
+)
+KEEP_KEYED = _journalled(
+    "keep_keyed", "noted_with_id", "arrays", "bodies", "enter", "clock", "fields"
+)
+ADVANCE_CLOCK = _script("advance_clock", "fence", "noted", "once", "clock")
+MOVE = _journalled("move", "noted", "once", "arrays", "bodies")
+MARK_BATCHES = _journalled("mark_batches", "noted", "once", "arrays")
+MARK = _journalled("mark", "noted", "once", "bodies")
+SETTLE = _journalled("settle", "noted", "once", "arrays", "bodies")
+UNMARK = _script("unmark", "fence", "noted", "once", "arrays")
+DEAD_LETTER = _journalled("dead_letter", "noted_with_id", "once", "bodies")
+FORGET = _journalled("forget", "noted", "once")
+FRAME = _script("frame", "fence", "noted", "once", "arrays")
+TRIM = _script("trim", "fence", "noted")
+PUT = _script("put", "fence", "noted", "once")
+LETTERS_REMOVE = _script("letters_remove", "fence", "noted", "once")
+REMARK = _script("remark", "fence", "noted", "once")
+AUDIT = _script("audit", "fence", "noted", "once")
+REPLAY_TAKE = _journalled("replay_take", "noted", "bodies")
+REPLAY_NOTE = _script("replay_note", "fence", "noted", "once")
+REPLAY_FORGET = _script("replay_forget", "fence", "noted", "once")
 
 # Read-only, for any connection.
 LETTERS_COUNT = Script("letters_count", source_of("letters_count"))
@@ -147,11 +149,13 @@ def release(keys: RedisKeys) -> ScriptCall:
     return ScriptCall(RELEASE, [keys.meta], [])
 
 
-def save(keys: RedisKeys, sessions: Iterable[SessionRecord]) -> ScriptCall:
+def save(
+    keys: RedisKeys, sessions: Iterable[SessionRecord], form: WrittenForm = NEWEST
+) -> ScriptCall:
     """Create or replace sessions."""
     args: list[Word] = []
     for record in sessions:
-        args += (record.key, orjson.dumps(record.to_json()))
+        args += (record.key, records.pack_session(record, form))
     return ScriptCall(SAVE, [keys.meta, keys.sessions], args)
 
 
@@ -169,7 +173,7 @@ def keep(
     incarnation than the one with this random text.
     """
     positions = Positions(keys.meta, keys.bodies, keys.requests)
-    args: list[Word] = [_newest(messages), *_changing(fields)]
+    args: list[Word] = [_newest(messages), 2 * len(fields), *_changing(fields.items(), form)]
     args += words_handing_over(keys, positions, hand_overs, incarnation)
     for message, receivers in messages:
         args += words_entering(keys, positions, message, receivers, form)
@@ -192,7 +196,8 @@ def keep_keyed(
     for (message, receivers), changed in zip(messages, fields or none, strict=True):
         entering = words_entering(keys, positions, message, receivers, limits.form)
         key = publish_key_of(message)
-        args += ("" if key is None else key.digest, len(entering), *_changing(changed), *entering)
+        args += ("" if key is None else key.digest, len(entering), 2 * len(changed))
+        args += (*_changing(changed.items(), limits.form), *entering)
     return ScriptCall(KEEP_KEYED, positions.keys, args)
 
 
@@ -204,7 +209,7 @@ def remember_keys(
     args: list[Word] = [_ID % max(id for _, id in keyed), *_key_limits(limits)]
     for key, id in keyed:
         entering: list[Word] = [id, positions.of(keys.receivers(id)), b"", b"", 0]
-        args += (key, len(entering), *_changing(NO_FIELDS), *entering)
+        args += (key, len(entering), 0, *entering)
     return ScriptCall(KEEP_KEYED, positions.keys, args)
 
 
@@ -214,11 +219,10 @@ def _keyed_positions(keys: RedisKeys) -> Positions:
     )
 
 
-def _changing(fields: RequestFields) -> list[Word]:
-    """Return how many arguments are for requests, and these."""
-    args: list[Word] = [2 * len(fields)]
-    for name, value in fields.items():
-        args += (name, value)
+def _changing(fields: Iterable[tuple[str, bytes]], form: WrittenForm) -> list[Word]:
+    args: list[Word] = []
+    for name, value in fields:
+        args += (name, records.with_sum(name, value, form) if value else b"")
     return args
 
 
@@ -251,7 +255,9 @@ def move(keys: RedisKeys, moves: Sequence[Move]) -> ScriptCall:
         args += (each.source, positions.of(keys.marks(each.source)))
         entry = records.pack_waiting(each.message, trails)
         marked = each.targets[: each.remembering] if entry else ()
-        args += (entry, len(each.targets), each.copies, len(marked), *each.targets)
+        args += (entry, len(each.targets), each.copies, len(marked))
+        is_alone = len(each.targets) == 1
+        args += (records.name_with_sum(id, each.targets[0]) if is_alone else b"", *each.targets)
         args += [positions.of(keys.marks(receiver)) for receiver in marked]
     return ScriptCall(MOVE, positions.keys, args)
 
@@ -307,13 +313,17 @@ def unmark(keys: RedisKeys, entries: Mapping[str, Collection[int]]) -> ScriptCal
     return ScriptCall(UNMARK, names, args)
 
 
-def dead_letter(keys: RedisKeys, letters: Sequence[tuple[DeadLetter, str | None]]) -> ScriptCall:
+def dead_letter(
+    keys: RedisKeys,
+    letters: Sequence[tuple[DeadLetter, str | None]],
+    form: WrittenForm = NEWEST,
+) -> ScriptCall:
     """Dead-letter entries. Without a receiver there is no entry to remove."""
     positions = Positions(keys.meta, keys.bodies, keys.dead, keys.prints)
     args: list[Word] = [max(letter.id for letter, _ in letters)]
-    parts: dict[int, orjson.Fragment] = {}
+    parts: letter_records.Packed = {}
     for letter, receiver in letters:
-        args += (letter.id, records.pack_letter(letter, parts), letter.fingerprint)
+        args += (letter.id, letter_records.pack_letter(letter, parts, form), letter.fingerprint)
         args += [positions.of(index) for index in keys.indexes(letter)]
         args += (letter.message, receiver or "")
         if receiver is None:
@@ -358,20 +368,21 @@ def save_channel_holds(keys: RedisKeys, channels: Mapping[str, ChannelHold | Non
     return ScriptCall(PUT, [keys.meta, keys.held], args)
 
 
-def save_topics(keys: RedisKeys, topics: Mapping[str, TopicRecord | None]) -> ScriptCall:
+def save_topics(
+    keys: RedisKeys, topics: Mapping[str, TopicRecord | None], form: WrittenForm = NEWEST
+) -> ScriptCall:
     """Save topics, and remove topics without a record."""
     args: list[Word] = []
     for name, record in topics.items():
-        args += (name, b"" if record is None else records.pack_topic(record))
+        args += (name, b"" if record is None else records.pack_topic(name, record, form))
     return ScriptCall(PUT, [keys.meta, keys.topics], args)
 
 
-def save_requests(keys: RedisKeys, fields: Iterable[tuple[str, bytes]]) -> ScriptCall:
+def save_requests(
+    keys: RedisKeys, fields: Iterable[tuple[str, bytes]], form: WrittenForm = NEWEST
+) -> ScriptCall:
     """Save fields of requests. Empty values remove fields."""
-    args: list[Word] = []
-    for field in fields:
-        args += field
-    return ScriptCall(PUT, [keys.meta, keys.requests], args)
+    return ScriptCall(PUT, [keys.meta, keys.requests], _changing(fields, form))
 
 
 def save_given(keys: RedisKeys, fields: Mapping[str, bytes]) -> ScriptCall:
@@ -403,25 +414,25 @@ def audit(keys: RedisKeys, fields: Sequence[Word], *, most: int) -> ScriptCall:
     return ScriptCall(AUDIT, [keys.meta, keys.audit], [most, *fields])
 
 
-def replay_take(keys: RedisKeys, job: str, takes: Iterable[Take]) -> ScriptCall:
+def replay_take(
+    keys: RedisKeys, job: str, takes: Iterable[Take], form: WrittenForm = NEWEST
+) -> ScriptCall:
     """Turn dead letters into messages again, for a job."""
     positions = Positions(keys.meta, keys.bodies, keys.dead, keys.sessions, keys.replay(job))
     args: list[Word] = [job]
     for letter, receiver, is_durable in takes:
         args += (letter.id, letter.message, records.pack_generation(letter.generation + 1))
-        args += (_head_or_all(letter, job, receiver), receiver)
+        body = letter_records.body_of(letter, receiver, form)
+        if str(letter.message) != job:
+            # The script takes the event from the letter's record.
+            body = body.removesuffix(letter.wire)
+        args += (body, receiver)
         if is_durable:
             args.append(positions.of(keys.receivers(letter.message)))
             args.append(positions.of(keys.marks(receiver)))
         else:
             args += (0, 0)
     return ScriptCall(REPLAY_TAKE, positions.keys, args)
-
-
-def _head_or_all(letter: DeadLetter, job: str, receiver: str) -> bytes:
-    """Return what the script cannot copy from the letter's record: the whole of a new message."""
-    head = records.message_head(letter, receiver)
-    return head + letter.wire if str(letter.message) == job else head
 
 
 def replay_note(keys: RedisKeys, job: str, given: Mapping[str, Word]) -> ScriptCall:

@@ -169,7 +169,9 @@ class Letters:
         if not letters:
             return 0
         buried = [(letter, None) for letter in letters]
-        reply = await self._store.run(scripts.dead_letter(self._keys, buried))
+        reply = await self._store.run(
+            scripts.dead_letter(self._keys, buried, self._store.layout.form)
+        )
         new = _counted(reply)
         self._is_disturbed = True
         if new is None:

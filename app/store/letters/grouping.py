@@ -8,8 +8,9 @@ from typing import Any
 
 from holdfast.delivery.basics.channels import REPLIES
 from holdfast.delivery.letters.dead import DeadLetter, pattern_of
-from holdfast.store.format import records, scripts
+from holdfast.store.format import scripts
 from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.letter_records import unpack_letter
 from holdfast.store.format.operator_input import GroupedBy
 from holdfast.store.links.reader import Reader, evaluation
 
@@ -111,7 +112,7 @@ class LetterKinds:
                 for index in self._indexes(names)
             )
         )
-        return [[records.unpack_letter(each) for each in page[1::2] if each] for page in pages]
+        return [[unpack_letter(each) for each in page[1::2] if each] for page in pages]
 
     async def complete(self, kind: Kind, bounds: Sequence[str]) -> None:
         """Find out when the letters of a kind died, and more of their receivers.

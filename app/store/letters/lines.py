@@ -17,7 +17,7 @@ from holdfast.delivery.letters.dead import (
 )
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY
 from holdfast.delivery.messages.trails import Attempt, clipped, first_and_last
-from holdfast.store.format import records
+from holdfast.store.format import letter_records
 from holdfast.store.format.operator_input import AnyLetterState, LetterId, first_fault
 
 _Needed = Annotated[str, Field(min_length=1, max_length=1024)]
@@ -106,7 +106,7 @@ def write(letter: DeadLetter) -> bytes:
         "policy": None if letter.policy is None else part(dict(letter.policy)),
         "history": [attempt.to_json() for attempt in letter.attempts],
     }
-    return orjson.dumps({"v": records.LETTER_VERSION, **fields, **made})
+    return orjson.dumps({"v": letter_records.LETTER_VERSION, **fields, **made})
 
 
 def read(line: bytes, now_ns: int) -> DeadLetter:

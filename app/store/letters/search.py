@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.letters.dead import DeadLetter
-from holdfast.store.format import records, scripts
+from holdfast.store.format import scripts
 from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.letter_records import unpack_letter
 from holdfast.store.format.operator_input import GroupedBy
 from holdfast.store.letters.filter import LetterFilter, letter_id
 from holdfast.store.letters.grouping import Kind, LetterKinds
@@ -94,7 +95,7 @@ class LetterSearch:
     async def whole(self, ids: Iterable[str]) -> list[DeadLetter | None]:
         """Return these letters with their events, and None for each that is gone."""
         found = await self._reader.ask("HMGET", self._keys.dead, *ids)
-        return [None if record is None else records.unpack_letter(record) for record in found]
+        return [None if record is None else unpack_letter(record) for record in found]
 
     async def query(self, which: LetterFilter, cursor: str | None, limit: int) -> LetterPage:
         """Return a page of letters. It examines a bounded number, so a page may be empty."""
@@ -258,7 +259,7 @@ class LetterSearch:
         keys = [index, self._keys.dead]
         found = await self._reader.run(scripts.LETTERS_PAGE, keys, [first, last, most, order])
         return [
-            (id.decode(), None if record is None else records.unpack_letter(record))
+            (id.decode(), None if record is None else unpack_letter(record))
             for id, record in zip(found[::2], found[1::2], strict=True)
         ]
 

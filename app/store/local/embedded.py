@@ -36,6 +36,7 @@ _SOUND_S = 30.0
 _WRITING = re.compile(rb"aof_rewrite_(?:in_progress|scheduled):1")
 _DAMAGED = re.compile(
     r"(?:Bad file format|Unrecoverable error) reading the append only file (\S+):"
+    r"|Checking RDB file (\S+)"
 )
 
 
@@ -283,7 +284,12 @@ class EmbeddedValkey:
         if damaged is None:
             last = words.strip().rpartition("\n")[2]
             return StoreUnavailable(f"the embedded Valkey ended at once: {last} (see {home.log})")
-        file = home.directory / "appendonlydir" / damaged[1]
+        file = home.directory / "appendonlydir" / (damaged[1] or damaged[2])
+        if damaged[2]:
+            return StoreUnavailable(
+                f"{file} is damaged, and nothing can repair it. Move {home.directory} away; then "
+                "restore a backup with: holdfast restore, or begin with an empty store"
+            )
         # The server binary checks files if it is called by this name.
         check = f"exec -a valkey-check-aof {shlex.join([str(server_binary()), '--fix', str(file)])}"
         return StoreUnavailable(

@@ -1,15 +1,16 @@
 -- A message is stored once, while sessions wait for it: its body, and the set of these sessions. So a
--- change for many sessions is one command. If only one is to get a message, there is no set: its name
--- stands before the body, as "@name\n". Longer bodies always have a set, because this is read here.
+-- change for many sessions is one command. If only one is to get a message, there is no set: then the
+-- body begins with '@', and behind eight bytes of checksums come four for the name of the session,
+-- the name, and a line break. Longer bodies always have a set, because this is read here.
 -- KEYS[2] bodies
 
--- Returns the name before a body, the body with it, and where the body alone begins; nothing if the
--- message has a set, or is not there.
+-- Returns the only session that a message is for, its body, and where the body goes on behind the
+-- name; nothing if it has a set, or is not there.
 local function alone(id)
     local found = redis.call('HGET', KEYS[2], id)
     if found and string.byte(found) == 64 then
-        local ends = string.find(found, '\n', 1, true)
-        return string.sub(found, 2, ends - 1), found, ends + 1
+        local ends = string.find(found, '\n', 14, true)
+        return string.sub(found, 14, ends - 1), found, ends + 1
     end
 end
 
@@ -23,7 +24,8 @@ local function spread(id, receivers)
     local session, found, from = alone(id)
     if session then
         redis.call('SADD', receivers, session)
-        redis.call('HSET', KEYS[2], id, string.sub(found, from))
+        redis.call('HSET', KEYS[2], id,
+            '#' .. string.sub(found, 2, 9) .. string.sub(found, from))
     end
 end
 

@@ -9,11 +9,6 @@
 -- Cost   O(letters x log(letters in the store))
 -- Repeat does nothing, and replies without how many.
 local dead, prints, indexes = KEYS[3], KEYS[4], 6
-local newest = redis.call('HGET', KEYS[1], 'newest')
-if not newest or newest < ARGV[2] then
-    redis.call('HSET', KEYS[1], 'newest', ARGV[2])
-end
-
 local new = 0
 for at = 3, last, 7 + indexes do
     local letter, entry = ARGV[at], at + 3 + indexes

@@ -1,12 +1,6 @@
--- The first part of every script that stores messages.
--- KEYS   1 meta   2 bodies
--- ARGV   2 id of the newest message
-local newest = redis.call('HGET', KEYS[1], 'newest')
-if not newest or newest < ARGV[2] then
-    redis.call('HSET', KEYS[1], 'newest', ARGV[2])
-end
-
--- Stores a message for the sessions that do not have it yet. ARGV from here on: id, position of its
+-- Lets a script store a message for the sessions that do not have it yet.
+-- KEYS   2 bodies
+-- ARGV   from here on: id, position of its
 -- receivers in KEYS, body, generation ('' if never replayed, '@' if only one session is to get it),
 -- number of sessions, their names; if replayed, the positions of their marks in KEYS. Returns the
 -- position behind the message.
@@ -14,11 +8,8 @@ local function enter(at)
     local id, receivers, generation = ARGV[at], KEYS[tonumber(ARGV[at + 1])], ARGV[at + 3]
     local count = tonumber(ARGV[at + 4])
     local first, behind, added = at + 5, at + 5 + count, 0
-    if generation == '@' then
-        local body = '@' .. ARGV[first] .. '\n' .. ARGV[at + 2]
-        if redis.call('HSETNX', KEYS[2], id, body) == 1 then
-            return behind
-        end
+    if generation == '@' and redis.call('HSETNX', KEYS[2], id, ARGV[at + 2]) == 1 then
+        return behind
     end
     if generation == '' or generation == '@' then
         added = call('SADD', receivers, first, behind - 1)

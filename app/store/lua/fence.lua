@@ -9,7 +9,8 @@
 -- Reply   every script returns first `before`, the last call carried out before this one: so the
 --         process knows whether its calls are still there. A repeat gets its own name or a later
 --         one, and the numbers that are missing before it.
-local before = redis.call('HGET', KEYS[1], 'call') or ''
+local found = redis.call('HMGET', KEYS[1], 'call', 'newest')
+local before, newest = found[1] or '', found[2] or ''
 local is_repeat = false
 if before ~= string.sub(ARGV[1], 1, 21) then
     local process, number, needed, oldest =
@@ -41,7 +42,4 @@ if before ~= string.sub(ARGV[1], 1, 21) then
         end
         redis.call('HSET', KEYS[1], 'skipped', table.concat(ranges, ' '))
     end
-end
-if not is_repeat then
-    redis.call('HSET', KEYS[1], 'call', string.sub(ARGV[1], 23, 43))
 end

@@ -4,8 +4,9 @@
 -- KEYS   1 meta   2 bodies   3 last batches, then receivers of messages and marks of sessions
 -- ARGV   1 its number, then for each message: id, position of its receivers in KEYS, name of the queue
 --        that it leaves, position of its marks, new mark, number of queues that have it then, number
---        of those that it enters, number of those that get the mark, names of the queues, in this
---        order, positions of the marks
+--        of those that it enters, number of those that get the mark, the name of the only queue with
+--        its checksum, '' if there are others; names of the queues, in this order, positions of the
+--        marks
 -- Reply  the last call before this one
 -- Cost   O(entries + last batches)
 -- Repeat does nothing.
@@ -23,7 +24,7 @@ end
 local at = 2
 while at <= last do
     local id, receivers = ARGV[at], KEYS[tonumber(ARGV[at + 1])]
-    local names = at + 8
+    local names = at + 9
     local marks = names + tonumber(ARGV[at + 5])
     local behind = marks + tonumber(ARGV[at + 7])
     local is_there, session, found, from = redis.call('SISMEMBER', receivers, ARGV[at + 2]) == 1
@@ -36,7 +37,8 @@ while at <= last do
             take_out(ARGV[i], id)
         end
         if session and marks - names == 1 then
-            redis.call('HSET', KEYS[2], id, '@' .. ARGV[names] .. '\n' .. string.sub(found, from))
+            redis.call('HSET', KEYS[2], id,
+                string.sub(found, 1, 9) .. ARGV[at + 8] .. '\n' .. string.sub(found, from))
         else
             if session then
                 spread(id, receivers)

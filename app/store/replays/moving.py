@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, cast
 
 from holdfast.delivery.letters.dead import DeadLetter, LetterState
 from holdfast.delivery.ports.far_calls import AskerPort, CallsPort
-from holdfast.store.format import records, scripts
+from holdfast.store.format import letter_records, scripts
 from holdfast.store.format.scripts import Take
 from holdfast.store.letters.administration import Letters
 from holdfast.store.links.connection import StoreUnavailable
@@ -158,7 +158,7 @@ class Moving:
         taken = await self._take(job, letters)
         if not taken:
             return
-        found = [records.pack_letter(each, {}).decode() for each in taken]
+        found = [letter_records.pack_letter(each, {}).decode() for each in taken]
         asked = {"job": job.id, "letters": found}
         while not await self._ask(shard, LETTERS, asked):
             await pause(_AGAIN_S)
@@ -178,7 +178,8 @@ class Moving:
         if not new:
             return taken
         takes = [Take(each, job.options.to or each.key, False) for each in new]
-        call = scripts.replay_take(self._store.keys, job.id, takes)
+        form = self._store.layout.form
+        call = scripts.replay_take(self._store.keys, job.id, takes, form)
         results = cast("list[bytes]", await self._store.run(call, timeout_s=None))
         more = [each for each, how in zip(new, results, strict=True) if how == b"taken"]
         job.moved += len(more)
@@ -231,7 +232,7 @@ class Moving:
 
     def _take_letters(self, asked: Mapping[str, Any], asker: AskerPort, _: float) -> None:
         self._heard(asked["job"]).at = self._loop.time()
-        letters = [records.unpack_letter(each.encode()) for each in asked["letters"]]
+        letters = [letter_records.unpack_letter(each.encode()) for each in asked["letters"]]
         self._begin(self._store_letters(letters, asker))
 
     def _hear_all(self, asked: Mapping[str, Any], asker: AskerPort, _: float) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.store.format import scripts
-from holdfast.store.format.records import message_of
+from holdfast.store.format.letter_records import message_of
 from holdfast.store.format.scripts import Take
 from holdfast.store.letters.filter import ALL_LETTERS
 from holdfast.store.letters.search import LetterSearch

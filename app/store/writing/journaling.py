@@ -101,7 +101,7 @@ class JournalOutlet:
         """
         await self._writer.sent()
         self._writer.send_all()
-        call = scripts.replay_take(self._journaling.keys, job, takes)
+        call = scripts.replay_take(self._journaling.keys, job, takes, self._right.layout.form)
         note = self._calls.journal.note_replayed([(take.letter, take.receiver) for take in takes])
         return self._journaling.annotate(call, note) if note else (call, None)
 

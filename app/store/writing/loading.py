@@ -8,8 +8,6 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-import orjson
-
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.messages.marks import Mark
@@ -19,6 +17,7 @@ from holdfast.delivery.queues.queue import rightful_place
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store.format import records
 from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.records import UNREADABLE
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.links.link import StoreLink
 from holdfast.store.links.resp import Word
@@ -46,9 +45,6 @@ class LoadedSession(NamedTuple):
     marked: Set[int]
 
 
-# What an unreadable record raises. Other records are still loaded.
-_UNREADABLE = (RecordUnreadable, AttributeError, LookupError, TypeError, ValueError)
-
 # Called with a receiver that is not a session and the messages stored for it: a shared queue, a
 # history, or an ended session whose process was killed before it had settled them.
 WithoutSession = Callable[[str, Sequence[Message]], None]
@@ -74,7 +70,7 @@ class Loading:
     ) -> AsyncIterator[LoadedSession]:
         """Yield all sessions, unordered. `marked` is called for entries with individual marks."""
         async for page in self._pages(self._keys.bodies, _MESSAGES):
-            await self._read_messages({int(id): body for id, body in page.items()})
+            await self._read_messages(dict(_numbered(page)))
         seen: set[bytes] = set()
         async for page in self._pages(self._keys.sessions, _SESSIONS):
             for receiver in seen & page.keys():
@@ -98,7 +94,7 @@ class Loading:
     async def entries(self) -> AsyncIterator[dict[int, tuple[bool, set[str]]]]:
         """Yield all messages page by page: whether each is readable, and whose queues have it."""
         async for page in self._pages(self._keys.bodies, _MESSAGES):
-            found = {int(id): body for id, body in page.items()}
+            found = dict(_numbered(page))
             yield {
                 id: (_is_readable(id, body), {each.decode() for each in receivers})
                 for id, body, receivers in await self._with_receivers(found)
@@ -131,7 +127,7 @@ class Loading:
         for channel, record in pairs.items():
             try:
                 held[channel.decode()] = records.unpack_held(record)
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 name = _name(channel)
                 log.error("the hold of channel %s is unreadable and ignored: %r", name, error)
         return held
@@ -142,8 +138,8 @@ class Loading:
         async for page in self._pages(self._keys.topics, _TOPICS):
             for name, record in page.items():
                 try:
-                    found[name.decode()] = records.unpack_topic(record)
-                except _UNREADABLE as error:
+                    found[name.decode()] = records.unpack_topic(name.decode(), record)
+                except UNREADABLE as error:
                     log.error("topic %s is unreadable and ignored: %r", _name(name), error)
         return found
 
@@ -151,7 +147,11 @@ class Loading:
         """Return the stored fields of requests."""
         found: dict[str, bytes] = {}
         async for page in self._pages(self._keys.requests, _REQUESTS):
-            found |= {name.decode(): value for name, value in page.items()}
+            for name, value in page.items():
+                try:
+                    found[name.decode()] = records.without_sum(name.decode(), value)
+                except UNREADABLE as error:
+                    log.error("request %s is unreadable and ignored: %r", _name(name), error)
         return found
 
     async def _read_messages(self, bodies: Mapping[int, bytes]) -> None:
@@ -164,22 +164,23 @@ class Loading:
         self, bodies: Mapping[int, bytes]
     ) -> list[tuple[int, bytes, Sequence[bytes]]]:
         """Return messages with their records and receivers."""
-        found = {id: records.receiver_in(body) for id, body in bodies.items()}
-        spread = [id for id, (receiver, _) in found.items() if receiver is None]
+        alone = {id: records.receiver_in(body) for id, body in bodies.items()}
+        spread = [id for id, receiver in alone.items() if receiver is None]
         sets = await self._ask_all([("SMEMBERS", self._keys.receivers(id)) for id in spread])
         of_several = dict(zip(spread, sets, strict=True))
         return [
             (id, body, of_several[id] if receiver is None else (receiver,))
-            for id, (receiver, body) in found.items()
+            for (id, body), receiver in zip(bodies.items(), alone.values(), strict=True)
         ]
 
     def _read_message(self, id: int, body: bytes, receivers: Sequence[bytes]) -> None:
         if not receivers:
+            log.error("nobody waits for message %d any more, which is removed", id)
             self._remove("HDEL", self._keys.bodies, id)
             return
         try:
             self._messages[id] = records.unpack_message(id, body)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             log.error("message %d is unreadable and stays in the store: %r", id, error)
             self._unreadable.add(id)
             return
@@ -266,10 +267,19 @@ class Loading:
         return answers
 
 
+def _numbered(page: Mapping[bytes, bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield messages with their ids."""
+    for id, body in page.items():
+        if id.isdigit():
+            yield int(id), body
+        else:
+            log.error("message %s has no id and stays in the store", _name(id))
+
+
 def _is_readable(id: int, body: bytes) -> bool:
     try:
         records.unpack_message(id, body)
-    except _UNREADABLE:
+    except UNREADABLE:
         return False
     return True
 
@@ -278,8 +288,8 @@ def _readable(found: dict[bytes, bytes]) -> list[SessionRecord]:
     readable = []
     for receiver, record in found.items():
         try:
-            readable.append(SessionRecord.of_json(orjson.loads(record)))
-        except _UNREADABLE as error:
+            readable.append(records.unpack_session(receiver.decode(), record))
+        except UNREADABLE as error:
             name = _name(receiver)
             log.error("session %s is unreadable and stays in the store: %r", name, error)
     return readable

@@ -212,7 +212,7 @@ class Reconciliation:
             self._make(scripts.save_channel_holds(keys, held), False)
         for names in _steps(dict.fromkeys(await loading.topics()) | {**known.topics}):
             topics = {name: known.topics.get(name) for name in names}
-            self._make(scripts.save_topics(keys, topics), False)
+            self._make(scripts.save_topics(keys, topics, self._limits.form), False)
             await self._give_way()
         requests = dict.fromkeys(await loading.requests(), b"")
         for pending in unconfirmed:

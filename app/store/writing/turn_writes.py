@@ -12,6 +12,7 @@ from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, Reques
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store.format import scripts
 from holdfast.store.format.keys import RedisKeys, is_history
+from holdfast.store.format.layouts import WrittenForm
 from holdfast.store.format.publish_keys import KeyLimits
 from holdfast.store.format.scripts import ScriptCall
 from holdfast.store.writing.call_sizes import (
@@ -183,31 +184,31 @@ class TurnWrites:
         """
         # Most turns have only one or two kinds.
         if self.requests or self.sessions:
-            yield from self._first(keys)
+            yield from self._first(keys, limits.form)
         if self.messages or self.keyed:
             yield from self._coming(keys, limits, journal, framing, brought, incarnation)
         if self.moves:
             yield from self._moving(keys, journal, framing)
         if self.batches or self.marks or self.settled or self.settled_behind:
-            yield from self._handed_and_settled(keys, journal)
+            yield from self._handed_and_settled(keys, journal, limits.form)
         if self.unmarked:
             yield from self._unmarked(keys)
         if self.dead and not self.ends_come_first:
-            yield from _dead(self.dead, keys, journal)
+            yield from _dead(self.dead, keys, journal, limits.form)
         if self.dead_behind:
-            yield from _dead(self.dead_behind, keys, journal)
+            yield from _dead(self.dead_behind, keys, journal, limits.form)
         if self.forgotten or self.left:
             yield from self._forgotten(keys, journal)
         if self.outdated:
             yield from self._outdated(keys)
 
-    def _first(self, keys: RedisKeys) -> Iterator[PendingCall]:
+    def _first(self, keys: RedisKeys, form: WrittenForm) -> Iterator[PendingCall]:
         may_wait = not self.hands_over
         for fields in parts(self.requests.items(), repeat(KEY)):
-            yield PendingCall(scripts.save_requests(keys, fields), may_wait=may_wait)
+            yield PendingCall(scripts.save_requests(keys, fields, form), may_wait=may_wait)
         for sessions in parts(self.sessions.values(), repeat(RECORD)):
             records = [session.record() for session in sessions]
-            yield PendingCall(scripts.save(keys, records), may_wait=may_wait)
+            yield PendingCall(scripts.save(keys, records, form), may_wait=may_wait)
 
     def _coming(
         self,
@@ -257,12 +258,12 @@ class TurnWrites:
             yield PendingCall(call, note=note, may_wait=may_wait, appended=appended)
 
     def _handed_and_settled(
-        self, keys: RedisKeys, journal: DeliveryJournal
+        self, keys: RedisKeys, journal: DeliveryJournal, form: WrittenForm
     ) -> Iterator[PendingCall]:
         if self.ends_come_first:
             may_wait = not self.hands_over
             yield from _settled(self.settled, keys, journal, may_wait=may_wait)
-            yield from _dead(self.dead, keys, journal, may_wait=may_wait)
+            yield from _dead(self.dead, keys, journal, form, may_wait=may_wait)
         yield from self._handed(keys, journal)
         if not self.ends_come_first:
             yield from _settled(self.settled, keys, journal)
@@ -315,12 +316,13 @@ def _dead(
     dead: Sequence[tuple[UnwrittenLetter, str | None]],
     keys: RedisKeys,
     journal: DeliveryJournal,
+    form: WrittenForm,
     *,
     may_wait: bool = True,
 ) -> Iterator[PendingCall]:
     for part in parts(dead, map(_cost_of_letter, dead)):
         letters = [(each.letter(), receiver) for each, receiver in part]
-        call = scripts.dead_letter(keys, letters)
+        call = scripts.dead_letter(keys, letters, form)
         yield PendingCall(call, note=journal.note_dead(letters), may_wait=may_wait)
 
 

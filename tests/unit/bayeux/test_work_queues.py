@@ -9,7 +9,7 @@ from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.settings import ChannelSettings
-from holdfast.store.format.records import message_of
+from holdfast.store.format.letter_records import message_of
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, server_of
 from tests.unit.bayeux.operated_server import letters, replaying_of
 from tests.unit.bayeux.publish.test_point_to_point import leave, restarted
