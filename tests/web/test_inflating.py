@@ -51,3 +51,13 @@ async def test_an_incomplete_body_is_not_inflated() -> None:
         client.send_now(LARGE[-1:])
         await client.settle(60)
         assert (statuses(client), rig.endpoint.intake.used) == ([200], 0)
+
+
+async def test_bodies_are_inflated_by_a_server_that_did_not_run_for_long() -> None:
+    async with Rig() as rig:
+        # The clock of the core did not run either.
+        rig._now = -3600.0
+        client = rig.connect()
+        client.send_now(LARGE)
+        await client.settle(60)
+        assert statuses(client) == [200]
