@@ -147,9 +147,11 @@ async def test_messages_that_arrive_while_a_replica_is_awaited_are_confirmed_tog
     async with opened(primary, "replicas:1") as store:
         publisher = Publisher(store)
         replica.freeze()
-        for n in range(30):
+        publisher.keep(0)
+        await until(lambda: primary.ask("INFO", "clients")["blocked_clients"] > 0)
+        for n in range(1, 30):
             publisher.keep(n)
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0)
         replica.thaw()
         await publisher.gets(29, PersistOutcome.KEPT)
         assert publisher.outcomes == {n: [PersistOutcome.KEPT] for n in range(30)}

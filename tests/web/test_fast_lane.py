@@ -301,27 +301,27 @@ async def test_connections_that_time_out_together_are_closed_over_several_turns(
     assert len(told) > 5
 
 
-@pytest.mark.usefixtures("short_keepalive")
-async def test_connections_that_clients_close_together_are_closed_over_several_turns(
-    rig: Rig,
-) -> None:
-    clients = [rig.connect() for _ in range(100)]
-    clients[-1].send_now(HOLD)
-    # Of these, aiohttp waits for the rest of a body.
-    for client in clients[:-1]:
-        await client.send(chunked(encode(PUBLISH), 20, ["Content-Type: application/json"])[:-20])
-    for client in clients:
-        if not client.protocol.eof_received():
-            client.transport.close()
-    assert sum(client.transport.is_closing() for client in clients) < 20
-    last = clients[-1].protocol
-    assert isinstance(last, FastLane)
-    # Nothing is sent to one that waits to be closed.
-    assert last.is_lost()
-    with without_faults():
-        await clients[-1].settle(100)
-    assert all(client.transport.is_lost for client in clients)
-    assert rig.endpoint.turn.connections == 0
+async def test_connections_that_clients_close_together_are_closed_over_several_turns() -> None:
+    # None of their deadlines passes meanwhile.
+    async with Rig() as rig:
+        clients = [rig.connect() for _ in range(100)]
+        clients[-1].send_now(HOLD)
+        # Of these, aiohttp waits for the rest of a body.
+        beginning = chunked(encode(PUBLISH), 20, ["Content-Type: application/json"])[:-20]
+        for client in clients[:-1]:
+            await client.send(beginning)
+        for client in clients:
+            if not client.protocol.eof_received():
+                client.transport.close()
+        assert sum(client.transport.is_closing() for client in clients) < 20
+        last = clients[-1].protocol
+        assert isinstance(last, FastLane)
+        # Nothing is sent to one that waits to be closed.
+        assert last.is_lost()
+        with without_faults():
+            await clients[-1].settle(100)
+        assert all(client.transport.is_lost for client in clients)
+        assert rig.endpoint.turn.connections == 0
 
 
 @pytest.mark.parametrize("front_end", FrontEnd)

@@ -18,6 +18,7 @@ from holdfast.web.admin.session_views import ClearedQueue
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import until
 from tests.web.live_server import LiveServer, refused_with, server_at
+from tests.web.people import until as until_async
 
 REFUSED = "user.update.error"
 
@@ -370,7 +371,14 @@ async def test_requests_that_need_no_store_are_answered_while_it_is_away() -> No
             valkey.start()
             await until(lambda: server.store_process.link.is_up)
             assert client.session.dispatcher is not None
-            outcomes = {entry.action: entry.outcome for entry in await server.audited()}
+            outcomes: dict[str, str] = {}
+
+            async def are_audited() -> bool:
+                # Once the store has heard what it may have lost.
+                outcomes.update({each.action: each.outcome for each in await server.audited()})
+                return {"session.hold", "dead.purge"} <= outcomes.keys()
+
+            await until_async(are_audited)
             assert outcomes["session.hold"] == "ok"
             assert outcomes["dead.purge"] == "resource.db.unavailable"
 
