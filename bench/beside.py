@@ -33,7 +33,9 @@ def parse_arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--set", default="chat-ack", help="sets and workloads, separated by commas")
     add("--only", default="holdfast,holdfast-silent", help="two servers")
-    add("--old", type=Path, help="instead of --only: where `pip install --target` put a version")
+    add(
+        "--old", type=Path, help="instead of the second: where `pip install --target` put a version"
+    )
     add("--rounds", type=int, default=8)
     add("--without-stores", action="store_true", help="do not count the servers' own Valkeys")
     add("--mixed", action="store_true", help="behind proxies whose connections all clients share")
@@ -146,7 +148,7 @@ def main() -> None:
     servers = read_servers(BENCH / "servers.toml")
     pair = choose(servers, options.only.split(","))
     if options.old is not None:
-        new = servers["holdfast"]
+        [new, *_] = pair
         environment = {**new.env, "PYTHONPATH": str(options.old.absolute())}
         pair = [new, replace(new, name="old", env=environment)]
     if len(pair) != 2:

@@ -91,8 +91,7 @@ def answered(messages: Iterable[Message], *, waits: bool) -> list[Done]:
 
 def _unframed(message: Message) -> Crossing | None:
     crossing = None if message.records is None else crossing_of(message)
-    is_due = crossing is not None and crossing.is_stored and not crossing.is_framed
-    return crossing if is_due else None
+    return None if crossing is None or crossing.is_framed else crossing
 
 
 def message_of(entry: LogEntry) -> Message:

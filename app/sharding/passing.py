@@ -102,9 +102,9 @@ class Passing:
         if channel in self._in_log or now - self._ticked_at > _FRESH_S:
             return False
         for passage in self.passages.values():
-            if channel not in passage.pruned:
+            if channel not in passage.pruned or not passage.is_open:
                 return False
-        return self._has_links()
+        return bool(self.passages) and self._may_speak()
 
     def add(self, entry: LogEntry, *, is_early: bool = False) -> None:
         """Pass a message on at the end of this turn. An early one has waited for others here."""

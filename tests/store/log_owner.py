@@ -143,7 +143,7 @@ class ShardProcess:
 def crossing(n: int, *, key: str = "", data: object = "hello") -> Message:
     """The message with this number, which other shards get with the call that stores it."""
     found = message(n, data, key=key)
-    Crossing.add_to(found).is_stored = True
+    Crossing.add_to(found)
     return found
 
 

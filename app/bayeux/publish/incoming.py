@@ -107,25 +107,21 @@ class PublishHandler:
                 self, exchange, session=session, channel=channel, message=message, reply=reply
             ).serve()
         self._check(session, channel, message, qos)
-        if qos is not None or state.hub.may_wait or _asks(message):
+        if qos is not None or _asks(message):
             if qos is not None and qos.generates_channel:
                 channel = self._generated(session, qos)
-            publish = _ClientPublish(
-                self,
-                exchange,
-                session=session,
-                channel=channel,
-                message=message,
-                reply=reply,
-                qos=qos,
-            )
-            return publish.broadcast()
-        event = self.event(channel, message)
-        simple = EventPublish(channel, event, exchange.now, sender=session)
+            return _ClientPublish(
+                self, exchange, session=session, channel=channel, message=message, reply=reply
+            ).broadcast(qos)
+        simple = EventPublish(channel, self.event(channel, message), exchange.now, sender=session)
         self.filter(exchange, simple)
-        self.publishing.broadcast(simple)
-        reply["successful"] = True
-        return True
+        outcome = self.publishing.broadcast(simple)
+        if outcome is PersistOutcome.KEPT:
+            reply["successful"] = True
+            return True
+        return _ClientPublish(
+            self, exchange, session=session, channel=channel, message=message, reply=reply
+        ).wait_for(simple, outcome)
 
     def _check(self, session: Session, channel: Channel, message: Json, qos: Qos | None) -> None:
         """Raise `Refused` if the message may not be addressed, or must not wait now."""
@@ -202,7 +198,7 @@ class PublishHandler:
 
 
 class _ClientPublish:
-    """A publish that is more than a message for subscribers, or whose reply may have to wait."""
+    """A publish that is more than a message for subscribers, or that is not accepted at once."""
 
     __slots__ = (
         "_channel",
@@ -225,7 +221,6 @@ class _ClientPublish:
         channel: Channel,
         message: Json,
         reply: Json,
-        qos: Qos | None = None,
     ) -> None:
         self._handler = handler
         self._exchange = exchange
@@ -233,13 +228,14 @@ class _ClientPublish:
         self._channel = channel
         self._message = message
         self._reply = reply
-        self._qos = qos
+        self._qos: Qos | None = None
         self._event: EventPublish | None = None
 
     # The kinds of publish. Each returns whether the reply is complete.
 
-    def broadcast(self) -> bool:
+    def broadcast(self, qos: Qos | None) -> bool:
         """Publish the message, and the request that it may carry."""
+        self._qos = qos
         handler, exchange = self._handler, self._exchange
         event = handler.event(self._channel, self._message)
         if _asks(self._message):
@@ -249,6 +245,11 @@ class _ClientPublish:
         )
         handler.filter(exchange, publish)
         return self._publish(publish)
+
+    def wait_for(self, publish: EventPublish, outcome: PersistOutcome | None) -> bool:
+        """Complete the reply to a message that was not accepted at once."""
+        publish.then(self._answered)
+        return self._is_complete(outcome, publish)
 
     def answer(self) -> bool:
         """Deliver a reply to its requester; clients may publish to no other reserved channel."""
@@ -265,8 +266,7 @@ class _ClientPublish:
         publish = EventPublish(channel, event, self._exchange.now, sender=self._session)
         publish.done = self._answered
         outcome = handler.requests.answer(publish, self._session)
-        self._event = publish
-        return self._is_complete(outcome)
+        return self._is_complete(outcome, publish)
 
     def serve(self) -> bool:
         """Call the channel's service."""
@@ -365,15 +365,17 @@ class _ClientPublish:
         handler = self._handler
         broadcast = handler.publishing.broadcast
         outcome = handler.requests.publish(publish, broadcast, self._answered)
-        # Until the outcome is known, because the publish refers to this object: a cycle would wait
-        # for the garbage collector.
-        self._event = publish
-        return self._is_complete(outcome)
+        return self._is_complete(outcome, publish)
 
     # The reply
 
-    def _is_complete(self, outcome: PersistOutcome | None) -> bool:
+    def _is_complete(
+        self, outcome: PersistOutcome | None, publish: EventPublish | None = None
+    ) -> bool:
         """Complete the reply if the outcome is known. Returns whether it is."""
+        # Until the outcome is known, because the publish refers to this object: a cycle would wait
+        # for the garbage collector.
+        self._event = publish
         if outcome is None:
             self._fulfil = self._pending()
             begin_publish(self._session)

@@ -181,7 +181,6 @@ class ServerState:
         return [CursorForm(self.epoch, has_history, has_replay_ids=has) for has in (False, True)]
 
     def _hub(self, settling: "SettlingPort[Session]") -> Hub[Session]:
-        rules = self.rules.all
         return Hub(
             on_ready=self.wake,
             linger=self._linger,
@@ -193,8 +192,6 @@ class ServerState:
             topics=self.topics,
             notices=self.notices,
             others=self._others,
-            keeps_history=any(rule.history is not None and rule.durable for rule in rules),
-            has_work_queues=bool(self.rules.work_patterns),
             held=self.guard.held,
         )
 
@@ -250,7 +247,7 @@ class ServerState:
                 limits=of_work,
                 senders=senders,
                 channels=self.channels,
-                is_used=hub.has_work_queues,
+                is_used=bool(self.rules.work_patterns),
             ),
         )
 
@@ -306,11 +303,8 @@ class ServerState:
         return is_topic or self.rules.of(channel).history is not None
 
     def keep_history(self) -> None:
-        """Let a channel keep messages although its rule does not say so.
-
-        From now on publishes may wait for the store even without subscribers.
-        """
-        self.keeps_history = self.hub.keeps_history = True
+        """Let a channel keep messages although its rule does not say so."""
+        self.keeps_history = True
 
 
 def _tell_hold(others: "OthersPort", channel: str, is_held: bool) -> None:

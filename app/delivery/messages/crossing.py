@@ -19,13 +19,11 @@ Answered = Callable[[PersistOutcome], None]
 
 
 class Crossing(MessageRecord):
-    """The record of a message that other shards get, too."""
+    """The record of a message that other shards get by a call that stores messages."""
 
-    __slots__ = ("before", "is_framed", "is_stored")
+    __slots__ = ("before", "is_framed")
 
     def __init__(self) -> None:
-        # Whether a call that stores messages appends it.
-        self.is_stored = False
         # Messages that are not stored, and that are to be appended before this one.
         self.before: Sequence[Message] = ()
         # Whether a frame has it already.
@@ -42,7 +40,7 @@ class Crossing(MessageRecord):
 
     @classmethod
     def add_to(cls, message: Message) -> "Crossing":
-        """Let the message cross."""
+        """Let such a call append the message."""
         crossing = cls()
         message.records = with_record(message.records, crossing)
         return crossing
@@ -71,16 +69,12 @@ def spared_by(message: Message) -> Collection[str]:
 
 
 def crossing_of(message: Message) -> Crossing | None:
-    """Return the message's record, or None if it does not cross."""
+    """Return the message's record, or None if no such call appends it."""
     return record_of(message.records, Crossing)
 
 
 class CrossingPort(Protocol):
     """The other shards, as messages on their way see them."""
-
-    def has_durable(self, channel: str, /) -> bool:
-        """Return whether any of them may have durable receivers of the channel."""
-        ...
 
     def pass_on(self, message: Message, /, *, is_early: bool = False) -> None:
         """Pass on a message that is not stored, and that may not have waited for one before it."""
@@ -88,55 +82,35 @@ class CrossingPort(Protocol):
 
 
 class Crossings:
-    """Lets messages cross, for the hub."""
+    """Lets messages cross to the other shards, for the hub."""
 
     def __init__(self, others: CrossingPort) -> None:
         self._others = others
 
-    def begin(self, message: Message, persistent: bool | None) -> bool:
-        """Let the message cross. Returns whether it must be stored for others.
-
-        Args:
-            persistent: False if it must not be stored.
-        """
-        Crossing.add_to(message)
-        return persistent is not False and self._others.has_durable(message.channel)
-
     def when_stored(
         self, message: Message, waiting: Iterable[Message], answered: Answered
     ) -> Answered:
-        """Let the call that stores the message append it, if it crosses.
-
-        Returns what hears the answer of the store.
+        """Let the call that stores the message append it. Returns what hears the store's answer.
 
         Args:
-            waiting: The messages of its channel that are not shown yet, in their order.
+            waiting: What crosses of its channel and is not shown yet, in order.
         """
-        crossing = crossing_of(message)
-        if crossing is None:
-            return answered
-        crossing.is_stored = True
-        before = []
-        for each in waiting:
-            its = crossing_of(each)
-            if its is not None and not its.is_stored:
-                its.is_stored = True
-                before.append(each)
+        crossing = Crossing.add_to(message)
+        before = [each for each in waiting if crossing_of(each) is None]
+        for each in before:
+            Crossing.add_to(each)
         if not before:
             return answered
         crossing.before = before
         return partial(self._answered, crossing, answered)
 
     def shown(self, message: Message, *, is_early: bool) -> None:
-        """Pass the message on, if it crosses, unless the call that stores it does so.
+        """Pass the message on, unless a call that stores messages does so.
 
         Args:
             is_early: Whether it did not wait any longer for the store.
         """
-        crossing = crossing_of(message)
-        if crossing is None:
-            return
-        if not crossing.is_stored or (is_early and not message.is_durable):
+        if crossing_of(message) is None or (is_early and not message.is_durable):
             self._others.pass_on(message, is_early=is_early)
         for record in message.records or ():
             record.crossed()

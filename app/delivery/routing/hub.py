@@ -57,13 +57,9 @@ class Hub(Generic[R]):
         topics: Topics,
         notices: Notices,
         others: "OthersPort | None" = None,
-        keeps_history: bool = False,
-        has_work_queues: bool = False,
         held: Container[str] = (),
     ) -> None:
         self.histories = histories
-        # Whether some channels store their messages even without subscribers.
-        self.keeps_history = keeps_history
         self.routes = routes
         self._topics = topics
         self.store = store
@@ -74,8 +70,6 @@ class Hub(Generic[R]):
         self.watch: LatencySampler | None = None
         # The number of durable receivers. Most deployments have none.
         self.durables = 0
-        # Whether there are work queues. Their messages are durable regardless of receivers.
-        self.has_work_queues = has_work_queues
         self.settling = settling
         # Receivers of messages with lower ids, accepted before rights changed, are checked again.
         self.recheck_before = 0
@@ -89,17 +83,6 @@ class Hub(Generic[R]):
         self._linger = linger
         # The channels that are held.
         self._held = held
-
-    @property
-    def may_wait(self) -> bool:
-        """Whether a publish may have to wait for the store."""
-        return (
-            self.durables > 0
-            or bool(self.publish_order.waiting)
-            or self.keeps_history
-            or self.has_work_queues
-            or self.others is not None
-        )
 
     @property
     def waits_for_store(self) -> bool:
@@ -144,8 +127,8 @@ class Hub(Generic[R]):
         is_keyed = publish_key_of(message) is not None
         # Whether its history is stored regardless of receivers.
         is_to_keep = message.keeping is not None and publish.persistent is True
-        if self.crossings is not None and publish.is_subscribable:
-            is_to_keep |= self.crossings.begin(message, publish.persistent)
+        if self.others is not None and publish.is_subscribable and publish.persistent is not False:
+            is_to_keep |= self.others.has_durable(message.channel)
         if not (self.durables or self.publish_order.waiting or is_keyed or is_to_keep):
             self._show(publish)
             return PersistOutcome.KEPT
@@ -161,8 +144,8 @@ class Hub(Generic[R]):
         message.is_durable = bool(keys) or is_to_keep
         publish.kept = len(keys)
         answered = self.publish_order.keep(publish)
-        if self.crossings is not None:
-            waiting = self.publish_order.messages(publish.channel.name)
+        if self.crossings is not None and publish.is_subscribable:
+            waiting = self.publish_order.crossing(message.channel)
             answered = self.crossings.when_stored(message, waiting, answered)
         if message.keeping is not None and message.is_durable:
             # A message that is durable for its receivers is durable in its history too.
@@ -198,7 +181,7 @@ class Hub(Generic[R]):
             # These are copies, as from a history: the publish is in the journal already.
             self.store.keep(message.initial(), publish.latecomers, ignore)
         self._show_published(message, publish.receivers, publish.leave_out, publish.kept)
-        if self.crossings is not None:
+        if self.crossings is not None and publish.is_subscribable:
             self.crossings.shown(message, is_early=self.publish_order.is_early)
 
     def show_arrived(self, message: Message, receivers: Sequence[R], kept: int) -> None:

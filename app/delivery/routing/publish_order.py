@@ -40,9 +40,9 @@ class PublishOrder(Generic[R]):
         waiting.append(publish)
         return None
 
-    def messages(self, channel: str) -> list[Message]:
-        """Return the channel's messages that wait, in their order."""
-        return [each.message for each in self.waiting.get(channel, ())]
+    def crossing(self, channel: str) -> list[Message]:
+        """Return the channel's messages that wait and that other shards get, in their order."""
+        return [each.message for each in self.waiting.get(channel, ()) if each.is_subscribable]
 
     def newest(self, channel: str) -> Publish[R] | None:
         """Return the last message that waits to enter the channel's history."""

@@ -21,8 +21,8 @@ from holdfast.web.scheduling.request_sink import RequestSink
 from holdfast.web.websockets.open_socket import Socket
 
 _MOST_HOMES: Final = 100_000
-# No shard has this number.
-_UNKNOWN: Final = -1
+# Stands for this process. No shard has this number.
+_HERE: Final = -1
 # Returns the subject that a handshake claims, if any: its home checks whether that is true.
 SubjectOf = Callable[[Json, Caller], str | None]
 
@@ -61,7 +61,7 @@ class Door:
         self._limits = limits
         # The shards of clients that were here lately, by their ids as most requests have them: they
         # need not be checked again.
-        self._homes: dict[bytes, int | None] = {}
+        self._homes: dict[bytes, int] = {}
         for number, shard in shards.items():
             shard.on_bound = partial(self._leave_to, number)
 
@@ -109,9 +109,9 @@ class Door:
 
     def _home_of(self, body: bytes, exchange: Exchange) -> int | None:
         """Return the shard of a request, or None if this process handles it."""
-        home = self._homes.get(written_id_in(body), _UNKNOWN)
-        if home != _UNKNOWN:
-            return home
+        home = self._homes.get(written_id_in(body))
+        if home is not None:
+            return None if home == _HERE else home
         client_id = plain_id_in(body)
         if client_id is None:
             owner = owner_in(body, self._limits)
@@ -119,8 +119,10 @@ class Door:
                 return None if owner is None else self._home_of_newcomer(owner, exchange)
             client_id = owner
         written = f':"{client_id}"'.encode()
-        home = self._homes.get(written, _UNKNOWN)
-        return self._find(client_id, written) if home == _UNKNOWN else home
+        home = self._homes.get(written)
+        if home is not None:
+            return None if home == _HERE else home
+        return self._find(client_id, written)
 
     def _find(self, client_id: str, written: bytes) -> int | None:
         """Return the shard of a client.
@@ -131,7 +133,8 @@ class Door:
             return None
         if len(self._homes) >= _MOST_HOMES:
             self._homes.clear()
-        home = self._homes[written] = self._shard_of(self._client_ids.bucket_in(client_id))
+        home = self._shard_of(self._client_ids.bucket_in(client_id))
+        self._homes[written] = _HERE if home is None else home
         return home
 
     def _home_of_newcomer(self, handshake: Json, exchange: Exchange) -> int | None:

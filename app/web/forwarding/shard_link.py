@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import Final, cast
 
 from holdfast.web.forwarding.frames import FrameReader, FrameUnreadable, Kind
 
@@ -11,6 +11,10 @@ log = logging.getLogger(__name__)
 
 # By kind, what a frame does: it gets the frame's number and data.
 Handlers = Mapping[Kind, Callable[[int, bytes], None]]
+
+# How many bytes may wait before the link is full: as many as come while the peer does not run for
+# some tenths of a second. Messages that take the log meanwhile keep others on it for longer.
+_MOST_UNSENT: Final = 1024 * 1024
 
 
 class Link:
@@ -116,6 +120,7 @@ class Link:
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(_MOST_UNSENT)
         if self._unsent:
             self.flush_at_end()
 

@@ -923,7 +923,7 @@ def test_a_topic_with_a_history_depth_of_its_own_keeps_it_over_a_restart() -> No
     assert topic is not None
     assert topic.config.depth == HistoryDepth(2)
     assert topic.kept == 2
-    assert new.bayeux.state.hub.may_wait
+    assert new.bayeux.state.keeps_history
     assert len(here.store.queues["/plain"]) == 2
 
 

@@ -221,7 +221,7 @@ def test_a_message_that_waits_for_the_store_holds_the_cursor_back() -> None:
     shard = world.shards[home]
     passed(world)
     shard.publisher.publish("/a", 1, ext={"delivery": {"key": "k"}})
-    [waiting] = shard.server.bayeux.state.hub.publish_order.messages("/a")
+    [waiting] = shard.server.bayeux.state.hub.publish_order.crossing("/a")
     among = far_parts_of(shard.server.bayeux).publishing
     assert among.complete_cursor() < waiting.id // 1000
     shard.turn()
