@@ -104,7 +104,11 @@ def parts_of(
     if for_all or facts or seen:
         parts[_FOR_ALL] = write(for_all, facts, seen, behind)
     for shard in sorted({shard for _, shard in entries if shard is not None}):
-        parts[str(shard)] = write([entry for entry, its in entries if its == shard])
+        own, before = [entry for entry, its in entries if its == shard], _NOTHING_BEFORE
+        if _FOR_ALL not in parts and str(shard) in behind:
+            # A call comes behind the message of which it asks, which may have gone over a link.
+            before = {str(shard): behind[str(shard)]}
+        parts[str(shard)] = write(own, behind=before)
     return parts
 
 

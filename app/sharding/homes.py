@@ -149,7 +149,7 @@ class ShardHomes:
 
     def answer(self, call: ShardCall, answer: bytes) -> None:
         done = done_with(call, answer)
-        parts = parts_of([ForShard(done.answer, done.shard)])
+        parts = parts_of([ForShard(done.answer, done.shard)], behind=self._own.passing.behind())
         self._store.append_facts({}, parts, ignore, [call.name])
         self._undone.forget(call.name)
 

@@ -50,7 +50,7 @@ def install(server: ServerApi) -> None:
 
 def build(target: str, root: Path, home: Path, how: Mapping[str, str] = INTERPRETED) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "--target", target, "-d", str(home)]
-    subprocess.run(command, cwd=root, env={**environment(), **how}, check=True, timeout=60)
+    subprocess.run(command, cwd=root, env={**environment(), **how}, check=True, timeout=110)
     (built,) = (path for path in home.iterdir() if path.is_file())
     return built
 

@@ -338,6 +338,20 @@ def test_facts_come_behind_what_went_over_links() -> None:
     assert [dict(read(frame["all"]).behind) for frame in store.frames] == [{"1": "5 7"}, {}]
 
 
+def test_what_is_for_one_shard_comes_behind_what_went_over_its_link() -> None:
+    store = Store()
+    log = Log(store)
+    log.passing = Passing()
+    for shard in (1, 2):
+        log.pass_on(entry(shard), shard)
+    log.flush(0.0)
+    [frame] = store.frames
+    assert {to: dict(read(part).behind) for to, part in frame.items()} == {
+        "1": {"1": "5 7"},
+        "2": {},
+    }
+
+
 def test_messages_that_the_store_does_not_take_in_time_go_another_way() -> None:
     store = Store()
     log = Log(store)

@@ -111,7 +111,8 @@ def test_an_answer_that_must_come_behind_what_waits_says_nothing_instead(
     done: list[Any] = []
     log = SimpleNamespace(pass_on=None, flush=lambda _: done.append("flush"))
     rows = SimpleNamespace(topics=())
-    own = SimpleNamespace(log=log, is_available=is_available, rows=rows)
+    passing = SimpleNamespace(behind=lambda: {"1": "5 7"})
+    own = SimpleNamespace(log=log, is_available=is_available, rows=rows, passing=passing)
     store = SimpleNamespace(
         append_facts=lambda _, parts, __, names: done.append((parts["1"], names))
     )
@@ -127,6 +128,7 @@ def test_an_answer_that_must_come_behind_what_waits_says_nothing_instead(
     here.answer_behind(ShardCall(1, 5, "1 5", "what", b""), b"answer")
     flushed, (part, names) = done
     [answer] = read(part).all_entries()
+    assert read(part).behind == {"1": "5 7"}
     assert (flushed, answer.data, names) == ("flush", b"answer" if is_available else b"{}", ["1 5"])
 
 
