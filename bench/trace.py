@@ -94,6 +94,8 @@ async def _take(settings: Settings, http: ClientSession, rounds: int) -> Walks:
         receiver, publisher = Client(url, http), Client(url, http)
         await receiver.handshake(session="joe/1")
         await receiver.ask("/meta/subscribe", subscription=CHANNEL)
+        # The first connect is answered at once.
+        await receiver.connect(HELD_MS)
         await publisher.handshake()
         traced = Rounds(receiver, publisher)
         await traced.take(rounds)

@@ -10,11 +10,13 @@ wait for a long time in large numbers, so they are copied into buffers of exactl
 """
 
 import json
-from collections.abc import Collection
 from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 # The shallowest value known to overflow has eight levels.
 _LEVELS: Final = 5
@@ -38,17 +40,13 @@ def is_deeper(value: object, levels: int) -> bool:
         return False
     if levels == 0:
         return True
-    if _is_flat(inners):
+    # Quick for long lists of scalars.
+    if len(inners) > _FEW and _SCALARS.issuperset(map(type, inners)):
         return False
     for inner in inners:
         if isinstance(inner, (list, tuple, dict)) and is_deeper(inner, levels - 1):
             return True
     return False
-
-
-def _is_flat(values: Collection[Any]) -> bool:
-    """Return whether the values are certainly scalars. Quick for long lists."""
-    return len(values) > _FEW and _SCALARS.issuperset(map(type, values))
 
 
 def is_harmless(value: object) -> bool:
