@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from tests.store.store_process import until
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json, Person
 
@@ -54,6 +55,20 @@ async def test_clients_of_all_workers_answer(tmp_path: Path) -> None:
             assert reply["error"].endswith(":duplicate_reply")
         found = [each["data"] for each in await events(asker, 4)]
         assert found == [0, 1, 2, {"replies": 3, "missing": 0}]
+
+
+async def test_a_request_does_not_end_before_its_message_has_come(tmp_path: Path) -> None:
+    async with workers(tmp_path, chat=False) as at:
+        asker, called = await requester(at, 0), await responder(at, 1)
+        sharding = at.servers[0].sharding
+        assert sharding is not None
+        await at.delay(0, 1, 0.2)
+        # Its message takes the link, and the question who answers it takes the log.
+        await until(sharding.member.others.own.passing._has_links)
+        assert (await ask(asker))["successful"]
+        [event] = await events(called)
+        reply = await called.reply(event["ext"]["replyTo"], data=1)
+        assert reply["successful"], reply
 
 
 async def test_a_remote_call_is_answered_by_a_client_of_another_worker(tmp_path: Path) -> None:
