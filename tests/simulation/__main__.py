@@ -87,7 +87,8 @@ def setting_of(given: argparse.Namespace) -> "Setting":
     )
     return Setting(
         kind=Kind(given.store),
-        has_shards=given.shards or given.divide,
+        # Servers of one shard would share no store.
+        has_shards=given.shards or given.divide or given.store == Kind.OWN.value,
         divides=given.divide,
         is_supervised=given.supervisor or given.store == Kind.EMBEDDED.value,
         groups=groups,
