@@ -296,15 +296,19 @@ async def test_a_damaged_file_is_reported_with_a_command_that_repairs_it(data: P
     assert 20 < len(kept) < 80
 
 
-async def test_a_damaged_snapshot_is_reported_with_what_is_left_to_do(data: Path) -> None:
+@pytest.mark.parametrize("is_snapshot", [True, False])
+async def test_damage_that_no_command_repairs_is_reported_with_what_is_left_to_do(
+    data: Path, *, is_snapshot: bool
+) -> None:
     file = await noted_in(data)
-    [snapshot] = file.parent.glob("*.base.rdb")
-    with snapshot.open("r+b") as damaged:
-        damaged.seek(snapshot.stat().st_size // 2)
-        damaged.write(b"garbage")
+    if is_snapshot:
+        [file] = file.parent.glob("*.base.rdb")
+    stored = bytearray(file.read_bytes())
+    stored[len(stored) // 2 if is_snapshot else stored.index(b"SELECT")] ^= 1
+    file.write_bytes(stored)
     with pytest.raises(StoreUnavailable, match="then restore a backup") as refused:
         await EmbeddedValkey(data, Durability.ALWAYS).open()
-    assert str(refused.value).startswith(f"{snapshot} is damaged, and nothing can repair it.")
+    assert str(refused.value).startswith(f"{file} is damaged, and nothing can repair it.")
 
 
 async def test_an_embedded_store_that_ends_at_once_is_reported_with_the_cause(data: Path) -> None:

@@ -36,7 +36,7 @@ _SOUND_S = 30.0
 _WRITING = re.compile(rb"aof_rewrite_(?:in_progress|scheduled):1")
 _DAMAGED = re.compile(
     r"(?:Bad file format|Unrecoverable error) reading the append only file (\S+):"
-    r"|Checking RDB file (\S+)"
+    r"|(?:Checking RDB file|# Error reading the append only file) ([^\s,]+)"
 )
 
 
