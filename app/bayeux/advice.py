@@ -3,7 +3,33 @@
 from typing import Any
 
 from holdfast.bayeux.session import Session
+from holdfast.delivery.basics.feature_records import record_of, with_record, without_record
 from holdfast.settings import Settings
+
+
+class ToldTimeout:
+    """The record of a session whose client knows a shorter timeout, from the process before."""
+
+    __slots__ = ("timeout_s",)
+
+    def __init__(self, timeout_s: float) -> None:
+        self.timeout_s = timeout_s
+
+
+def remember_told_timeout(session: Session, timeout_s: float) -> None:
+    """Remember the timeout that the client knows, until it is told the one of the session."""
+    session.records = with_record(session.records, ToldTimeout(timeout_s))
+
+
+def forget_told_timeout(session: Session) -> None:
+    """Take note that the client is told the timeout of the session."""
+    session.records = without_record(session.records, ToldTimeout)
+
+
+def told_timeout_s(session: Session) -> float:
+    """Return the timeout that the client knows. It gives up connects that are held much longer."""
+    told = record_of(session.records, ToldTimeout)
+    return session.timeout_s if told is None else told.timeout_s
 
 
 def milliseconds(seconds: float) -> int:

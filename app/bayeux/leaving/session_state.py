@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 
+from holdfast.bayeux.advice import remember_told_timeout, told_timeout_s
 from holdfast.bayeux.expiry.unconnected import note_seen_earlier
 from holdfast.bayeux.leaving.lost_connection import LostConnection
 from holdfast.bayeux.session import Session
@@ -69,7 +70,7 @@ def state_of(life: SessionLife, session: Session, now: float) -> dict[str, Any]:
         "numbers": queue.numbers(),
         "created": session.created,
         "transport": session.transport,
-        "times": [session.timeout_s, session.interval_s, session.rest_interval_s],
+        "times": [told_timeout_s(session), session.interval_s, session.rest_interval_s],
         "identity": _identity(session.identity, now),
         **{name: True for name, is_set in flags.items() if is_set},
         **_seldom(life, session, now),
@@ -177,6 +178,8 @@ def go_on(life: SessionLife, session: Session, left: Mapping[str, Any], now: flo
     timeout_s, interval_s, rest_interval_s = left["times"]
     has_same_times = (timeout_s, interval_s) == (session.timeout_s, session.interval_s)
     session.is_advised = "unadvised" not in left and has_same_times
+    if timeout_s < session.timeout_s:
+        remember_told_timeout(session, timeout_s)
     if rest_interval_s != interval_s:
         session.rest_interval_s = rest_interval_s
     if session.identity.grants is None and not session.identity.warrant:

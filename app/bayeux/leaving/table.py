@@ -54,7 +54,7 @@ TABLE: Final = (
             *_of("Session", "client_id created terms is_resumed is_advised"),
             *_of("Session", "deliver_only broadcast_to_publisher"),
             *_of("Session", "timeout_s interval_s rest_interval_s"),
-            *_of("record", "FormerClient"),
+            *_of("record", "FormerClient ToldTimeout"),
         ),
     ),
     Row(

@@ -2,7 +2,13 @@
 
 from typing import Final
 
-from holdfast.bayeux.advice import multiple_clients_advice, reconnect_advice, session_advice
+from holdfast.bayeux.advice import (
+    forget_told_timeout,
+    multiple_clients_advice,
+    reconnect_advice,
+    session_advice,
+    told_timeout_s,
+)
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.state.server_state import ServerState
@@ -54,8 +60,9 @@ def connect(
     transport = exchange.carrier.connection_type
     if transport != session.transport or not session.is_advised or "advice" in message:
         # The client asked for it, or it differs from what the client assumes.
-        session.transport, session.is_advised = transport.value, True
+        session.transport = transport.value
         reply["advice"] = session_advice(session, state.options)
+        timeout_s = min(timeout_s, _advised(session))
     session.pipe = exchange.pipe
     reply["successful"] = True
     exchange.replies.append(exchange.open(len(exchange.replies), reply, ext_of(message)))
@@ -116,6 +123,15 @@ def _hold_if_silent(
     elif timeout_s > 0:
         session.quiet_until = now + pause_s if pause_s else 0.0
         life.hold_connect(session, exchange, timeout_s, now)
+
+
+def _advised(session: Session) -> float:
+    """Take note that the client is told its times. Returns the timeout that it knew before."""
+    timeout_s = told_timeout_s(session)
+    if not session.is_advised:
+        forget_told_timeout(session)
+        session.is_advised = True
+    return timeout_s
 
 
 def _heed(advice: Json, session: Session) -> float:

@@ -191,6 +191,19 @@ def test_a_client_that_was_told_other_times_is_advised_again() -> None:
     assert client_advice(at(client, server))["timeout"] == 20_000
 
 
+def test_a_connect_is_held_no_longer_than_its_client_was_told() -> None:
+    server = LeavingServer(timeout=10_000)
+    client = subscribed(server)
+    server = server.succeeded(timeout=20_000).succeeded(timeout=20_000)
+    client = at(client, server)
+    held = client.connect()
+    server.advance(10.1)
+    assert held.reply["advice"]["timeout"] == 20_000
+    held = client.connect()
+    server.advance(19.0)
+    assert held.is_held
+
+
 def client_advice(client: Client) -> Any:
     held = client.connect()
     publish(client.server, 1)
