@@ -61,10 +61,21 @@ def worked(pids: Iterable[int]) -> float:
     return sum(ticks) / os.sysconf("SC_CLK_TCK")
 
 
+def halves(server: Server) -> tuple[list[int], list[int]]:
+    """Return the processes of the server, with its supervisor, and those of its store."""
+    of_server: list[int] = []
+    of_store: list[int] = []
+    for pid in server.pids:
+        is_store = b"valkey-server" in Path("/proc", str(pid), "cmdline").read_bytes()
+        (of_store if is_store else of_server).append(pid)
+    return of_server, of_store
+
+
 def both(server: Server) -> tuple[int, int]:
     """Return the memory of the server and of its store."""
     time.sleep(_REST_S)
-    return resident(server.pids[:1]), resident(server.pids[1:])
+    of_server, of_store = halves(server)
+    return resident(of_server), resident(of_store)
 
 
 def fill(url: str, receivers: int, messages: int) -> None:
@@ -123,7 +134,7 @@ def main() -> None:
             client = receive(server.url, 0, is_held=False)
             [first, *_] = client.connect(ack=0)
             first_after = time.perf_counter() - begun
-            busy = worked(server.pids[:1]), worked(server.pids[1:])
+            busy = [worked(pids) for pids in halves(server)]
             restored = both(server)[0]
             client.close()
             found = drain(receive(server.url, 0, is_held=False))
