@@ -62,7 +62,7 @@ def worked(pids: Iterable[int]) -> float:
 
 
 def halves(server: Server) -> tuple[list[int], list[int]]:
-    """Return the processes of the server, with its supervisor, and those of its store."""
+    """Return the processes of the server and its supervisor, and those of its store."""
     of_server: list[int] = []
     of_store: list[int] = []
     for pid in server.pids:

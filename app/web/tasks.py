@@ -110,6 +110,6 @@ async def reached(limit_s: float, is_reached: Callable[[], bool]) -> bool:
     """
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + limit_s
-    while not (holds := is_reached()) and loop.time() < ends_at:  # noqa: ASYNC110 - of any kind
+    while not (holds := is_reached()) and loop.time() < ends_at:  # noqa: ASYNC110 - no event
         await asyncio.sleep(_LOOK_S)
     return holds

@@ -118,4 +118,4 @@ async def test_a_message_whose_id_or_receivers_are_gone_is_named(
     loaded = await at.loaded()
     assert [each.id - BASE for _, each in loaded["joe/1"].entries] == [3]
     assert "message !763 has no id" in caplog.text
-    assert f"nobody waits for message {BASE + 2} any more" in caplog.text
+    assert f"message {BASE + 2} has lost its receivers" in caplog.text

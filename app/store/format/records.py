@@ -71,7 +71,7 @@ def unpack_message(id: int, record: bytes) -> Message:
     """Undo `pack_message`."""
     line, wire = _parts_of(id, record)
     head = head_of(line, "message")
-    channel = str(head["c"]) if "c" in head else _channel_in(wire)
+    channel = _channel_of(head, wire)
     # Interned, because many messages share these names.
     message = Message(wire, id=id, channel=intern(channel), sender=intern(str(head.get("s", ""))))
     put_attributes(message, head)
@@ -117,7 +117,9 @@ def _says_channel(message: Message) -> bool:
     return wire.startswith(_CHANNEL) and wire.startswith(channel + b'"', len(_CHANNEL))
 
 
-def _channel_in(wire: bytes) -> str:
+def _channel_of(head: Mapping[str, Any], wire: bytes) -> str:
+    if "c" in head:
+        return str(head["c"])
     if not wire.startswith(_CHANNEL):
         raise RecordUnreadable("its channel is missing")
     return wire[len(_CHANNEL) : wire.index(b'"', len(_CHANNEL))].decode()
@@ -148,7 +150,7 @@ def channel_of_work(id: int, record: bytes) -> str | None:
     head = head_of(line, "message")
     if "q" not in head:
         return None
-    return str(head["c"]) if "c" in head else _channel_in(wire)
+    return _channel_of(head, wire)
 
 
 def replayed(message: Message, generation: int) -> Message:
@@ -295,19 +297,21 @@ def unpack_topic(name: str, record: bytes) -> TopicRecord:
     return TopicRecord(config, head["erased"])
 
 
-# Other records
+# Other records: a character, the checksum of the name and the record, and the record.
+
+_CHECKED: Final = b"#"
 
 
 def with_sum(name: str, record: bytes, form: WrittenForm) -> bytes:
     """Return the record of something with this name, with the checksum of both before it."""
     if not form.is_checked:
         return record
-    return OF_SET + _sum_of_record(name, record) + record
+    return _CHECKED + _sum_of_record(name, record) + record
 
 
 def without_sum(name: str, record: bytes) -> bytes:
     """Undo `with_sum`. Raises `RecordUnreadable` if either has changed."""
-    if not record.startswith(OF_SET):
+    if not record.startswith(_CHECKED):
         return record
     found = record[1 + SUM :]
     if record[1 : 1 + SUM] != _sum_of_record(name, found):

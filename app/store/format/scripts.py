@@ -52,33 +52,35 @@ def _journalled(name: str, *preludes: str) -> Script:
     return script
 
 
+# For calls that are carried out once, and have nothing to tell a second time.
+_ONCE = ("fence", "noted", "once")
 OPEN = _script("open")
-FINISH = _script("finish", "fence", "noted", "once")
-RELEASE = _script("release", "fence", "noted", "once")
-SAVE = _script("save", "fence", "noted", "once")
+FINISH = _script("finish", *_ONCE)
+RELEASE = _script("release", *_ONCE)
+SAVE = _script("save", *_ONCE)
 KEEP = _journalled(
     "keep", "noted_with_id", "once", "arrays", "bodies", "enter", "fields", "hand_over"
 )
 KEEP_KEYED = _journalled(
     "keep_keyed", "noted_with_id", "arrays", "bodies", "enter", "clock", "fields"
 )
-ADVANCE_CLOCK = _script("advance_clock", "fence", "noted", "once", "clock")
+ADVANCE_CLOCK = _script("advance_clock", *_ONCE, "clock")
 MOVE = _journalled("move", "noted", "once", "arrays", "bodies")
 MARK_BATCHES = _journalled("mark_batches", "noted", "once", "arrays")
 MARK = _journalled("mark", "noted", "once", "bodies")
 SETTLE = _journalled("settle", "noted", "once", "arrays", "bodies")
-UNMARK = _script("unmark", "fence", "noted", "once", "arrays")
+UNMARK = _script("unmark", *_ONCE, "arrays")
 DEAD_LETTER = _journalled("dead_letter", "noted_with_id", "once", "bodies")
 FORGET = _journalled("forget", "noted", "once")
-FRAME = _script("frame", "fence", "noted", "once", "arrays")
+FRAME = _script("frame", *_ONCE, "arrays")
 TRIM = _script("trim", "fence", "noted")
-PUT = _script("put", "fence", "noted", "once")
-LETTERS_REMOVE = _script("letters_remove", "fence", "noted", "once")
-REMARK = _script("remark", "fence", "noted", "once")
-AUDIT = _script("audit", "fence", "noted", "once")
+PUT = _script("put", *_ONCE)
+LETTERS_REMOVE = _script("letters_remove", *_ONCE)
+REMARK = _script("remark", *_ONCE)
+AUDIT = _script("audit", *_ONCE)
 REPLAY_TAKE = _journalled("replay_take", "noted", "bodies")
-REPLAY_NOTE = _script("replay_note", "fence", "noted", "once")
-REPLAY_FORGET = _script("replay_forget", "fence", "noted", "once")
+REPLAY_NOTE = _script("replay_note", *_ONCE)
+REPLAY_FORGET = _script("replay_forget", *_ONCE)
 
 # Read-only, for any connection.
 LETTERS_COUNT = Script("letters_count", source_of("letters_count"))

@@ -175,7 +175,7 @@ class Loading:
 
     def _read_message(self, id: int, body: bytes, receivers: Sequence[bytes]) -> None:
         if not receivers:
-            log.error("nobody waits for message %d any more, which is removed", id)
+            log.error("message %d has lost its receivers and is removed", id)
             self._remove("HDEL", self._keys.bodies, id)
             return
         try:
