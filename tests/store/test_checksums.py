@@ -119,3 +119,15 @@ async def test_a_message_whose_id_or_receivers_are_gone_is_named(
     assert [each.id - BASE for _, each in loaded["joe/1"].entries] == [3]
     assert "message !763 has no id" in caplog.text
     assert f"message {BASE + 2} has lost its receivers" in caplog.text
+
+
+async def test_a_receiver_whose_name_is_no_text_keeps_nobody_else_waiting(
+    at: StoreProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    at.store.save(session("joe/1"))
+    at.keep(message(1), *BOTH)
+    await at.answered()
+    at.server.ask("SADD", KEYS.receivers(BASE + 1), b"\xff/1")
+    loaded = await at.loaded()
+    assert [each.id - BASE for _, each in loaded["joe/1"].entries] == [1]
+    assert f"message {BASE + 1} has a receiver whose name is unreadable" in caplog.text

@@ -96,7 +96,7 @@ class Loading:
         async for page in self._pages(self._keys.bodies, _MESSAGES):
             found = dict(_numbered(page))
             yield {
-                id: (_is_readable(id, body), {each.decode() for each in receivers})
+                id: (_is_readable(id, body), {each.decode() for each in _named(id, receivers)})
                 for id, body, receivers in await self._with_receivers(found)
             }
 
@@ -184,7 +184,7 @@ class Loading:
             log.error("message %d is unreadable and stays in the store: %r", id, error)
             self._unreadable.add(id)
             return
-        for receiver in receivers:
+        for receiver in _named(id, receivers):
             self._queues.setdefault(receiver, []).append(id)
 
     async def _read_sessions(self, found: Sequence[SessionRecord]) -> list[LoadedSession]:
@@ -274,6 +274,18 @@ def _numbered(page: Mapping[bytes, bytes]) -> Iterator[tuple[int, bytes]]:
             yield int(id), body
         else:
             log.error("message %s has no id and stays in the store", _name(id))
+
+
+def _named(id: int, receivers: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield the receivers of a message whose names are text."""
+    for receiver in receivers:
+        try:
+            receiver.decode()
+        except UnicodeDecodeError:
+            name = _name(receiver)
+            log.error("message %d has a receiver whose name is unreadable: %s", id, name)
+        else:
+            yield receiver
 
 
 def _is_readable(id: int, body: bytes) -> bool:
