@@ -37,8 +37,8 @@ SETTINGS: Mapping[str, Any] = {
 }
 HISTORY = "history.ndjson"
 TIMEOUT_S = 3.0
-START_S = 5.0
-DRAIN_S = 30.0
+START_S = 60.0
+DRAIN_S = 60.0
 _LOOK_S = 0.1
 _PULSE_S = 0.02
 

@@ -11,7 +11,7 @@ from tests.chaos.history import HistoryWriter, What
 from tests.chaos.processes import Processes
 from tests.chaos.talker import Lost
 
-_ANSWER_S = 5.0
+_ANSWER_S = 30.0
 _AGAIN_S = 0.1
 NAME = "operator"
 

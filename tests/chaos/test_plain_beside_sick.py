@@ -13,6 +13,7 @@ import pytest
 
 from tests.chaos.test_workers import Deployment, deployed, until
 from tests.chaos.test_workers_in_trouble import Trouble, frozen, full, store_of
+from tests.slowness import times_slower
 from tests.web.people import Person
 
 pytestmark = pytest.mark.slow  # each starts several processes
@@ -21,7 +22,7 @@ SICK = 1
 # How long the store of that worker is sick: longer than anything waits for a store.
 SICK_S = 17.0
 TALK, ROOM = "/talk", "/room"
-# How late a message may be on a busy machine that waits for nothing.
+# How late a message may be on a machine that waits for nothing.
 SOON_S = 2.5
 
 
@@ -159,11 +160,11 @@ async def test_plain_messages_reach_everybody_at_once_beside_a_sick_store(
             task.cancel()
         await asyncio.wait([*publishing, *storing])
         with suppress(TimeoutError):
-            await until(lambda: not any(all_.lacks().values()), 10)
+            await until(lambda: not any(all_.lacks().values()))
         accepted = {each.shard: len(all_.accepted[each.shard, TALK]) for each in all_.publishers}
         assert not any(all_.lacks().values()), f"{all_.lacks()} of {accepted}"
         all_.check_order()
         stored = [len(all_.accepted[each.shard, ROOM]) for each in all_.publishers]
         stored.pop(SICK)
         assert min(stored) > SICK_S, stored
-        assert max(max(each.late) for each in all_.listeners) < SOON_S
+        assert max(max(each.late) for each in all_.listeners) < SOON_S * times_slower()

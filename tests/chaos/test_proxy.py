@@ -1,12 +1,13 @@
 """The proxy does to connections what its methods say, and nothing else."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.chaos.proxy import Address, Proxy, Way
+from tests.store.store_process import until
 
 SOON_S = 0.05
 TIMEOUT_S = 30.0
@@ -66,12 +67,6 @@ async def ask(client: Streams, data: bytes) -> bytes:
     writer.write(data)
     async with asyncio.timeout(TIMEOUT_S):
         return await reader.readexactly(2 * len(data))
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while not is_so():  # noqa: ASYNC110 - a condition of any kind
-            await asyncio.sleep(0.005)
 
 
 async def is_cut(client: Streams) -> bool:
@@ -245,11 +240,11 @@ async def test_one_direction_can_fail_alone(
 
 async def test_a_close_can_be_slow(client: Streams, echo: Echo, proxy: Proxy) -> None:
     await ask(client, b"a")
-    proxy.slow_close_s = 20 * SOON_S
+    proxy.slow_close_s = 2 * SOON_S
+    before_s = asyncio.get_running_loop().time()
     client[1].write_eof()
-    await asyncio.sleep(SOON_S)
-    assert echo.connections == 1
     await until(lambda: echo.connections == 0)
+    assert asyncio.get_running_loop().time() - before_s >= 2 * SOON_S
 
 
 async def test_a_healed_proxy_has_no_faults(client: Streams, proxy: Proxy) -> None:

@@ -20,10 +20,11 @@ import pytest
 from holdfast.store.format.keys import RedisKeys
 from tests.chaos.stage import Stage
 from tests.chaos.twin import LIMIT_S, NOBODY, STANDBY, Twin
+from tests.slowness import times_slower
 
 pytestmark = pytest.mark.slow
 
-# From the kill until the standby is ready, on a busy machine. A quiet one needs 3.5 s.
+# From the kill until the standby is ready. A quiet machine needs 3.5 s.
 TAKES_OVER_S = 12.0
 # Longer than a lease lasts.
 PAUSE_S = 4.0
@@ -85,7 +86,8 @@ async def test_a_standby_says_what_it_waits_for_and_takes_over_when_the_machine_
     assert await threes.second.readiness() == (503, STANDBY)
     assert (await threes.first.readiness())[0] == 200
     await threes.first.kill_all()
-    took_s = await threes.second.serves(TAKES_OVER_S)
+    took_s = await threes.second.serves()
+    assert took_s < TAKES_OVER_S * times_slower()
     sys.stdout.write(f"\n{took_s:.2f} s until three workers serve\n")
     assert {*threes.holders()} == {
         b"second",
@@ -98,7 +100,7 @@ async def test_a_server_that_is_killed_serves_again_although_another_one_waits(p
     for _ in range(2):
         await pair.first.kill()
         await pair.first.answers(lambda found: found != NOBODY)
-        await pair.first.serves(TAKES_OVER_S)
+        await pair.first.serves()
     assert "waiting for the lease" not in pair.first.log()
     assert await pair.second.readiness() == (503, STANDBY)
 
@@ -108,9 +110,9 @@ async def test_a_standby_that_has_taken_over_serves_again_after_its_server_was_k
 ) -> None:
     await pair.begin()
     await pair.first.kill_all()
-    await pair.second.serves(TAKES_OVER_S)
+    await pair.second.serves()
     await pair.second.kill()
-    await pair.second.serves(TAKES_OVER_S)
+    await pair.second.serves()
     pair.first.begin()
     await pair.first.waits()
 
@@ -119,7 +121,7 @@ async def test_a_standby_that_waits_stops_in_order(threes: Pair) -> None:
     await threes.begin()
     began = time.monotonic()
     assert await threes.second.stop() == 0
-    assert time.monotonic() - began < TAKES_OVER_S
+    assert time.monotonic() - began < TAKES_OVER_S * times_slower()
     assert await threes.second.readiness() == NOBODY
     assert (await threes.first.readiness())[0] == 200
 
@@ -172,7 +174,7 @@ async def test_a_standby_that_waits_is_restarted_and_killed_on_one_kept_socket(
     await second.waits()
     assert (await threes.first.readiness())[0] == 200
     await threes.first.kill_all()
-    await second.serves(TAKES_OVER_S)
+    await second.serves()
 
 
 async def test_a_standby_that_waits_survives_settings_that_became_wrong(pair: Pair) -> None:
@@ -210,7 +212,8 @@ async def test_a_worker_that_is_silent_for_longer_than_its_lease_loses_nothing_t
         os.kill(pid, signal.SIGCONT)
         await threes.first.serves()
         # All leases are raised again before the next one is silent.
-        await asyncio.sleep(1.0)
+        raised = leases(threes)
+        await threes.first.until(lambda: not {*raised} & {*leases(threes)})  # noqa: B023
     assert [meta_of(threes, shard, "epoch") for shard in range(3)] == epochs
 
 
@@ -218,15 +221,20 @@ def meta_of(pair: Pair, shard: int, name: str) -> object:
     return pair.store.ask("HGET", RedisKeys("holdfast", shard).meta, name)
 
 
+def leases(pair: Pair) -> list[tuple[int, object]]:
+    """How often each shard's lease was raised."""
+    return [(shard, meta_of(pair, shard, "lease")) for shard in range(pair.workers)]
+
+
 async def test_a_machine_that_was_frozen_waits_when_it_thaws(threes: Pair) -> None:
     await threes.begin()
     await threes.first.signal_all(signal.SIGSTOP)
-    await threes.second.serves(TAKES_OVER_S)
+    await threes.second.serves()
     await threes.first.signal_all(signal.SIGCONT)
     await threes.first.waits()
     assert (await threes.second.readiness())[0] == 200
     await threes.second.kill_all()
-    await threes.first.serves(TAKES_OVER_S)
+    await threes.first.serves()
 
 
 async def test_a_server_one_of_whose_workers_lost_its_store_gives_up_all(threes: Pair) -> None:
@@ -290,7 +298,8 @@ async def test_a_standby_accepts_durable_publishes_soon_after_a_kill(
     # At another moment between two raises of the lease each time.
     await asyncio.sleep(1.0 + 0.13 * number)
     await pair.first.kill_all()
-    took_s = await asyncio.wait_for(seconds_to_publish(pair.second.url), TAKES_OVER_S)
+    took_s = await asyncio.wait_for(seconds_to_publish(pair.second.url), LIMIT_S)
+    assert took_s < TAKES_OVER_S * times_slower()
     sys.stdout.write(f"\n{took_s:.2f} s from the kill to the first durable publish\n")
 
 
@@ -300,7 +309,7 @@ async def test_a_standby_takes_over_at_once_from_a_server_that_stops(pair: Pair)
     assert await pair.first.stop() == 0
     # There is no lease that must end.
     assert pair.store.ask("HGET", "{holdfast}:meta", "holder") != holder
-    await pair.second.serves(TAKES_OVER_S)
+    await pair.second.serves()
 
 
 async def test_a_second_server_without_standby_is_refused(pair: Pair) -> None:
@@ -317,4 +326,4 @@ async def test_a_server_that_was_killed_starts_again_without_waiting(pair: Pair)
     started_at = time.monotonic()
     await pair.first.start()
     assert "waiting for the lease" not in pair.first.log()
-    assert time.monotonic() - started_at < TAKES_OVER_S
+    assert time.monotonic() - started_at < TAKES_OVER_S * times_slower()

@@ -18,12 +18,13 @@ import aiohttp
 import pytest
 
 from tests.chaos.doors import DOORS, Door, door_to
-from tests.chaos.machines import Machine, Machines, Pair, until
+from tests.chaos.machines import LIMIT_S, Machine, Machines, Pair, until
 from tests.chaos.test_workers import Member, Traffic, traffic
+from tests.slowness import times_slower
 
 pytestmark = pytest.mark.slow
 
-# What the page promises on machines that are not busy; tests share two processors with much else.
+# What the page promises on machines that are not busy; this one plays three of them.
 SERVER_S, PRIMARY_S, BOTH_S = 5.0, 7.0, 10.0
 BUSY = 2.0
 FROZEN_S = 20.0
@@ -50,11 +51,11 @@ class Scene(Generic[P]):
         began, last = time.monotonic(), self.flowing.number
         members = self.flowing.members
         while not all(each.heard and each.heard[-1] > last for each in members):
-            assert time.monotonic() - began < 60.0, f"{what}: the sessions do not go on"
+            assert time.monotonic() - began < LIMIT_S, f"{what}: the sessions do not go on"
             await asyncio.sleep(0.02)
         took_s = time.monotonic() - began
         sys.stdout.write(f"\n{what}: the sessions went on after {took_s:.1f} s\n")
-        assert took_s < within_s * BUSY, what
+        assert took_s < within_s * BUSY * times_slower(), what
 
 
 @asynccontextmanager

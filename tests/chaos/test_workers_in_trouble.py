@@ -120,7 +120,7 @@ async def test_clients_with_tls_lose_nothing_when_workers_are_killed_and_restart
         # Nothing more is published.
         accepted = {*flowing.accepted}
         with suppress(TimeoutError):
-            await until(lambda: accepted <= {*heard}, 20)
+            await until(lambda: accepted <= {*heard})
         numbers = [*dict.fromkeys(heard)]
         assert numbers == sorted(numbers)
         assert flowing.accepted == [each for each in numbers if each in accepted]

@@ -45,9 +45,16 @@ class Operator:
         rows: list[Row] = (await self.get("/shards")).get("items", [])
         return rows
 
-    async def shows(self, shard: int, **expected: object) -> bool:
-        rows = await self.shards()
-        return bool(rows) and all(rows[shard][name] == each for name, each in expected.items())
+    async def showing(self, shard: int, **expected: object) -> list[Row]:
+        """Return what a worker says as soon as it says this of a shard: others may know less."""
+        rows: list[Row] = []
+
+        async def shows() -> bool:
+            rows[:] = await self.shards()
+            return bool(rows) and all(rows[shard][name] == each for name, each in expected.items())
+
+        await until_async(shows)
+        return rows
 
 
 def name_of(pid: int) -> str:
@@ -63,15 +70,13 @@ async def test_each_process_and_each_worker_can_be_told_from_the_others(tmp_path
         ada, supervisor = Operator(deployment, http), deployment.process.pid
         assert name_of(supervisor) == "holdfast"
         assert [*map(name_of, children(supervisor))] == ["holdfast-import"]
-        rows = await ada.shards()
+        rows = await ada.showing(1, state="serving", links=1)
         assert [name_of(each["pid"]) for each in rows] == ["holdfast/0", "holdfast/1"]
         assert {each["pid"] for each in rows} == {*deployment.workers()}
         assert [each["restarts"] for each in rows] == [0, 0]
 
         os.kill(rows[1]["pid"], signal.SIGKILL)
-        await until_async(lambda: ada.shows(1, restarts=1, state="serving", links=1))
-        assert await ada.shows(1, last_end="signal 9")
-        again = await ada.shards()
+        again = await ada.showing(1, restarts=1, last_end="signal 9", state="serving", links=1)
         assert again[0]["pid"] == rows[0]["pid"]
         assert name_of(again[1]["pid"]) == "holdfast/1"
         assert again[1]["since"] > rows[1]["since"]
@@ -79,7 +84,7 @@ async def test_each_process_and_each_worker_can_be_told_from_the_others(tmp_path
         assert (await deployment.restart()) == {"done": True}
         # It becomes a new program then.
         await until(lambda: name_of(supervisor) == "holdfast")
-        await until_async(lambda: ada.shows(1, restarts=0, state="serving"))
+        await ada.showing(1, restarts=0, state="serving")
 
 
 async def test_others_say_that_a_worker_ends_again_and_again(tmp_path: Path) -> None:
@@ -90,7 +95,7 @@ async def test_others_say_that_a_worker_ends_again_and_again(tmp_path: Path) -> 
         aiohttp.ClientSession(url) as http,
     ):
         ada = Operator(deployment, http)
-        [_, second] = await ada.shards()
+        [_, second] = await ada.showing(1, state="serving")
         (tmp_path / "broken").touch()
         os.kill(second["pid"], signal.SIGKILL)
 
@@ -109,7 +114,7 @@ async def test_others_say_that_a_worker_ends_again_and_again(tmp_path: Path) -> 
         assert float(count) > 2
         assert "shard 1 cannot be reached since" in (await ada.get("/now"))["sentence"]
         (tmp_path / "broken").unlink()
-        await until_async(lambda: ada.shows(1, state="serving"))
+        await ada.showing(1, state="serving")
 
 
 async def test_a_frozen_worker_is_silent_and_others_say_how_far_it_is_behind(
@@ -125,7 +130,7 @@ async def test_a_frozen_worker_is_silent_and_others_say_how_far_it_is_behind(
         aiohttp.ClientSession(url) as http,
     ):
         ada = Operator(deployment, http)
-        [*_, third] = await ada.shards()
+        [*_, third] = await ada.showing(2, state="serving")
         os.kill(third["pid"], signal.SIGSTOP)
         try:
 
@@ -138,5 +143,5 @@ async def test_a_frozen_worker_is_silent_and_others_say_how_far_it_is_behind(
             await until_async(is_seen)
         finally:
             os.kill(third["pid"], signal.SIGCONT)
-        await until_async(lambda: ada.shows(2, state="serving", pid=third["pid"]))
+        await ada.showing(2, state="serving", pid=third["pid"])
         await flowing.flows()

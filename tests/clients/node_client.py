@@ -31,7 +31,7 @@ JAVA_SUITES = frozenset(["Restarts", "Unnoticed"])
 PYTHON_SUITES = frozenset(["witnesses"])
 # They run for seconds only.
 JAVA = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
-LIMIT_S = 60.0
+LIMIT_S = 110.0
 
 WEBSOCKET, LONG_POLLING, CALLBACK_POLLING = TRANSPORTS = (
     "websocket",

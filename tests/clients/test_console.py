@@ -14,7 +14,7 @@ def test_its_parts_do_what_their_own_tests_say() -> None:
     tests = sorted((CLIENTS / "console").glob("*.test.js"))
     command = ["node", "--test", *map(str, tests)]
     environment = {**os.environ, "LC_ALL": "en_US.UTF-8"}
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=110)
     assert run.returncode == 0, run.stdout + run.stderr
 
 
@@ -27,6 +27,6 @@ def test_browsers_understand_the_patterns_of_the_servers_description() -> None:
         process.stdin.toArray().then((parts) => read(parts.join("")));
     """
     run = subprocess.run(
-        ["node", "-e", check], input=document, capture_output=True, text=True, timeout=60
+        ["node", "-e", check], input=document, capture_output=True, text=True, timeout=110
     )
     assert run.returncode == 0, run.stderr

@@ -20,7 +20,7 @@ from tests.chaos.jumping import AHEAD, BACK
 from tests.chaos.proxy import Address, Proxy
 from tests.clients.node_client import LONG_POLLING, WEBSOCKET, Scenario, cases, play, written
 from tests.serving import Server, Settings
-from tests.store.cluster import Cluster, cluster
+from tests.store.cluster import Cluster, Node, cluster, until
 from tests.store.servers import ValkeyServer
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ T = TypeVar("T")
 SUITE = "cometd_failures"
 # Longer than a server speaks without a lease.
 AWAY_S = 3.2
-RECOVERS_S = 30.0
+RECOVERS_S = 60.0
 # How long the keys of the store are on the move.
 MOVES_S = 0.5
 
@@ -80,7 +80,7 @@ class Stage:
         self._stack.callback(server.stop)
         return server
 
-    def publish(self) -> int:
+    def publish(self, when_refused: Callable[[], object] = lambda: None) -> int:
         """Publish a durable message, as often as necessary; the key makes it one message.
 
         Returns how often it was refused before.
@@ -92,6 +92,7 @@ class Stage:
             if answer["successful"]:
                 return refusals
             assert time.monotonic() < ends_at, answer
+            when_refused()
             time.sleep(0.1)
         raise AssertionError("unreachable")
 
@@ -225,10 +226,16 @@ class Moves(Stage):
 
     def fail_over(self) -> None:
         self.publish()
-        # Its replica gets the message in the meantime.
-        time.sleep(MOVES_S)
+        replica = self._nodes.replica
+        until(lambda: has_all_of(replica, self._nodes.owner))
+        # However slow a publish is, it is refused before there is another primary.
+        replica.set(cluster_replica_no_failover="yes")
         self._nodes.owner.kill()
-        assert self.publish() > 0
+        assert self.publish(lambda: replica.set(cluster_replica_no_failover="no")) > 0
+
+
+def has_all_of(replica: Node, owner: Node) -> bool:
+    return bool(replica.info["slave_repl_offset"] == owner.info["master_repl_offset"])
 
 
 @pytest.fixture

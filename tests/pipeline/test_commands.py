@@ -174,7 +174,7 @@ def test_the_console_gets_results_after_each_batch_of_a_continuing_ingest(
     with pipeline_results.keeping(lake, None, "", ""):
         for batch in (0, 1):
             lake.commit([], {})
-            assert written.get(timeout=10) == batch
+            assert written.get(timeout=60) == batch
     assert written.empty()
 
 

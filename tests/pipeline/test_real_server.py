@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MESSAGES = 20
 DEAD = MESSAGES // 5
 REPLAY = ["pipeline", "replay", "--all", "--json"]
-_TIMEOUT_S = 20.0
+_TIMEOUT_S = 60.0
 
 
 def receiver(url: str, name: str) -> Talker:

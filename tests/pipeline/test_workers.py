@@ -11,6 +11,7 @@ from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.flow import FUNNEL
 from holdfast.pipeline.reports.receivers import HOLDBACK_ADVICE
 from tests.pipeline.audited import findings_of, violations
+from tests.store.store_process import until
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json, Person
 
@@ -28,7 +29,7 @@ async def take_all(person: Person) -> None:
     """Hear and acknowledge all messages."""
     found, ack = 0, 0
     for _ in range(50):
-        replies = await person.connect(200, ack=ack)
+        replies = await person.connect(1000, ack=ack)
         found += sum("data" in each for each in replies)
         ack = replies[-1]["ext"]["ack"]
         if found == MESSAGES:
@@ -76,8 +77,9 @@ async def share_work(home: Path) -> None:
             reply = await writer.reply("/jobs", data=number, ext={"delivery": options})
             assert reply["successful"], reply
         await do_all(people)
-        # What became of work is told at the end of a turn.
-        await asyncio.sleep(0.5)
+        # The worker that keeps the work is told a little later what became of it.
+        counters = [each.bayeux.state.counters for each in at.servers]
+        await until(lambda: all(each.entered() == each.settled() for each in counters))
 
 
 async def do_all(people: list[Person]) -> None:

@@ -15,7 +15,7 @@ NOTE = Script(
     "return ARGV[1]",
 )
 FAIL = Script("fail", "return redis.error_reply('EPOCH 7 is newer')")
-_WAIT_LIMIT_S = 30.0
+_WAIT_LIMIT_S = 60.0
 _LIST, _SET = f"{TAG}list", f"{TAG}set"
 
 

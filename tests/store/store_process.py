@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 KEYS = RedisKeys("test")
 DEPLOYMENT = Deployment("test", bytes(32))
+_WAIT_LIMIT_S = 60.0
 BASE = 1_763_000_000_000_000_000
 # Continues over restarts, as the server's clock does.
 _now = itertools.count(BASE + 1_000_000_000)
@@ -159,7 +160,7 @@ class StoreProcess:
         """Everything so far has been answered."""
         done = asyncio.Event()
         self.store.after(done.set)
-        await asyncio.wait_for(done.wait(), 10)
+        await asyncio.wait_for(done.wait(), 60)
 
     async def answered_line(self) -> None:
         """Everything that was sent over the link has been answered."""
@@ -228,7 +229,7 @@ def queue_of(
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait until it holds."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(_WAIT_LIMIT_S):
         while not condition():  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0.01)
 

@@ -80,7 +80,7 @@ def passwords(home: Path) -> Path:
 
 async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
     """Ask until the answer is true."""
-    for _ in range(200):
+    for _ in range(600):
         if await is_so():
             return
         await asyncio.sleep(0.1)

@@ -4,7 +4,7 @@ import {get} from "node:http";
 import {createInterface} from "node:readline";
 import {text} from "node:stream/consumers";
 
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 60_000;
 
 /** Fails with a sentence instead of hanging until somebody kills the process. */
 export function within(promise, what, timeout = TIMEOUT_MS) {

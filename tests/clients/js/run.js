@@ -1,7 +1,7 @@
 // node run.js SUITE: says which scenarios there are, then plays each that it is told of, one a line.
 import {hear, pause} from "./harness.js";
 
-const RELEASE_MS = 20_000;
+const RELEASE_MS = 60_000;
 
 const scenarios = await import(`./${process.argv[2]}.js`);
 let isAbandoned = false;

@@ -46,7 +46,7 @@ _REFUSALS = (
 )
 _POISON = Verdict("user.update.internalError", "cannot read it")
 _OVERFLOW = "resource.overflow.queue.entries"
-_TIMEOUT_S = 20.0
+_TIMEOUT_S = 60.0
 # In a request, the time that is left has room for ten digits. A server that does not know which
 # numbers were used before a kill makes an address unique by a time in nanoseconds.
 _TIMEOUT, _UNIQUE = 10**9, f"/{10**18}"
