@@ -3,8 +3,8 @@
 With "workers" there are several. The plan of one of them has its number: "leave.1".
 It runs as `holdfast serve` where the package `holdfast` consists of this and the real supervisor.
 `plan.json` says by step what happens there: "say" as usual, "fail", "be lost", "die" as by kill -9,
-"freeze" as by a debugger, "exit" with 3, "hang". The steps are start, prepared, opened, leave,
-back, ready and go.
+"freeze" as by a debugger, "exit" with 3, "hang", "wait" until the test lets it go on. The steps are
+start, prepared, opened, leave, back, ready and go.
 """
 
 import json
@@ -249,8 +249,8 @@ class FakeServer:
             case "refuse":
                 self._channel.send(say=Say.FAILED, why="it is too late")
                 self._accept(True)
-            case float(delay_s):
-                time.sleep(delay_s)
+            case "wait" | float() as how_long:
+                pause(how_long)
                 self._channel.send(given, **said)
             case _:
                 note(f"hangs at {name}")
@@ -280,6 +280,15 @@ class FakeServer:
         until = time.monotonic() + plan.get("computes_s", 0.0)
         while time.monotonic() < until:
             pass
+
+
+def pause(how_long: float | str) -> None:
+    """Wait so many seconds, or until the test lets this server go on."""
+    if isinstance(how_long, float):
+        time.sleep(how_long)
+        return
+    while not (HOME / "go on").exists():
+        time.sleep(0.01)
 
 
 def note(text: str) -> None:

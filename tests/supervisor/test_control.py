@@ -196,7 +196,7 @@ async def test_a_loop_is_told_of_packets_and_of_the_end(pair: Pair) -> None:
     theirs.send(do=Do.LEAVE)
     theirs.send(do=Do.GO)
     theirs.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await is_over.wait()
     loop.remove_reader(ours.fileno())
     assert heard == ["leave", "go"]

@@ -206,12 +206,13 @@ def test_servers_and_importers_end_when_the_supervisor_is_killed(stage: Stage) -
 def test_a_server_that_ends_five_times_in_a_row_waits_before_the_next(stage: Stage) -> None:
     stage.plan(ready="die")
     stage.constants(places={"_LONGEST_PAUSE_S": 0.3})
-    began = time.monotonic()
+    before_s = time.monotonic()
     stage.start()
-    until(lambda: stage.notes().count("started []") == 5)
-    before_s = time.monotonic() - began
+    while stage.notes().count("started []") < 5:
+        before_s = time.monotonic()
+        time.sleep(0.01)
     until(lambda: stage.notes().count("started []") == 7)
-    assert time.monotonic() - began > before_s + 2 * 0.3
+    assert time.monotonic() - before_s > 2 * 0.3
     # The next one lives.
     stage.plan()
     assert stage.process.stdout is not None
@@ -340,9 +341,9 @@ def test_a_server_that_was_stopped_for_a_moment_lives(stage: Stage) -> None:
     stage.constants(running={"TICK_S": 0.1})
     stage.start_and_wait()
     server = stage.who()["pid"]
-    for _ in range(3):
+    for _ in range(5):
         os.kill(server, signal.SIGSTOP)
-        time.sleep(2.0)
+        time.sleep(1.0)
         os.kill(server, signal.SIGCONT)
         stage.who()
     assert stage.who()["pid"] == server

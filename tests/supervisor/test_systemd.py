@@ -114,18 +114,20 @@ def test_a_restart_may_fail_for_a_reason_of_any_text(stage: Stage, notified: Not
 def test_the_watchdog_is_fed_while_the_server_is_heard(stage: Stage, notified: Notified) -> None:
     stage.environment["WATCHDOG_USEC"] = "400000"
     stage.constants(running={"TICK_S": 0.1}, watching={"SILENT_S": 2.0})
+    began = time.monotonic()
     stage.start_and_wait()
     server = stage.who()["pid"]
     notified.until("READY")
-    began = time.monotonic()
-    for _ in range(4):
+    # Some may have been on their way for long, so this counts from the start.
+    for _ in range(8):
         assert notified.until("WATCHDOG") == {"WATCHDOG": "1"}
-    assert 0.3 < time.monotonic() - began < LIMIT_S
+    assert time.monotonic() - began > 0.7
     os.kill(server, signal.SIGSTOP)
     until(lambda: "has said nothing" in stage.log())
     notified._socket.settimeout(0.8)
     with pytest.raises(TimeoutError):
         notified.until("nothing")
+    notified._socket.settimeout(LIMIT_S)
     os.kill(server, signal.SIGCONT)
     notified.until("WATCHDOG")
 
