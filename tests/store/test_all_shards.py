@@ -1,7 +1,6 @@
 """A server takes all shards of a deployment or none, and only as long as others are silent."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from holdfast.store.opening import all_shards, lease
 from holdfast.store.opening.all_shards import AllShards, FirstShard, ShardLease
 from holdfast.store.opening.lease import Lease
 from tests.store.servers import ValkeyServer, primary_at
+from tests.store.store_process import until
 
 LEASE_S = 0.4
 LOOK_S = 0.05
@@ -198,12 +198,6 @@ async def test_a_process_that_cannot_read_its_own_lock_does_not_take_itself_for_
     assert not watching.done()
     watching.cancel()
     gate.close()
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not is_so():  # noqa: ASYNC110 - a task does it
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ async def test_a_planned_failover_loses_no_message_and_delays_publishers_for_a_m
         for _ in range(2):
             former, replica = nodes.owner, nodes.replica
             replica.ask("CLUSTER", "FAILOVER")
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(20):
                 await until(partial(has_taken_over, replica))
                 await publisher.gets(PersistOutcome.KEPT)
             await asyncio.to_thread(nodes.heal)

@@ -189,7 +189,7 @@ async def test_a_store_is_not_taken_back_from_another_server_which_accepted_more
         if ends == "in order":
             await standby.store.close(5)
         with pytest.raises(StoreUnavailable, match="another server has opened the store"):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await one.store.take_back()
         assert one.events == ["fenced"]
         await standby.raise_lease()
@@ -209,7 +209,7 @@ async def test_a_store_is_not_taken_back_if_a_standby_was_there_behind_the_succe
         await took(standby)
         await standby.store.close(5)
         with pytest.raises(StoreUnavailable, match="another server has opened the store"):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await one.store.take_back()
 
 
@@ -228,7 +228,7 @@ async def test_a_store_that_was_emptied_or_went_back_meanwhile_is_taken_back(
             else:
                 shared_valkey.ask("HSET", KEYS.meta, "epoch", before.store.epoch)
                 shared_valkey.ask("HDEL", KEYS.meta, "holder")
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await one.store.take_back()
         assert one.events == ["emptied", "emptied"]
         await one.raise_lease()
@@ -250,7 +250,7 @@ async def test_a_process_that_opened_a_former_primary_overwrites_nothing_of_one_
         for name, value in there.items():
             shared_valkey.ask("HSET", KEYS.meta, name, value)
         other.store.probe()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not other.events:  # noqa: ASYNC110 - a list of the test
                 await asyncio.sleep(0.01)
         assert other.events == (["emptied"] if was_confirmed else ["fenced"])

@@ -147,7 +147,7 @@ class ValkeyBacking:
     async def _all_answered(self) -> None:
         answered = asyncio.Event()
         self._delayed.store.after(answered.set)
-        await asyncio.wait_for(answered.wait(), 10)
+        await asyncio.wait_for(answered.wait(), 60)
 
     # What the machine does
 

@@ -14,7 +14,7 @@ import orjson
 from tests.forking import Forked, start
 from tests.serving import PROGRAM, START_LIMIT_S, environment, kill_orphans_in
 
-STOP_LIMIT_S = 30.0
+STOP_LIMIT_S = 60.0
 
 
 class Program:

@@ -61,7 +61,7 @@ def lane(client: Client) -> FastLane:
 
 
 async def until_closed(client: Client) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await client.transport.closing.wait()
     await client.settle()
 
@@ -340,7 +340,7 @@ async def test_a_connection_with_a_held_connect_is_not_idle(front_end: FrontEnd)
 
 @pytest.mark.usefixtures("short_keepalive")
 async def test_a_request_under_way_has_its_own_deadline_not_that_of_idle_connections() -> None:
-    async with Rig(options=Settings(request_timeout=1000)) as rig:
+    async with Rig(options=Settings(request_timeout=60_000)) as rig:
         client = rig.connect()
         await client.send(HELLO, SAY[:30])
         await asyncio.sleep(3 * SOON_S)

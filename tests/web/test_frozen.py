@@ -12,8 +12,8 @@ import pytest
 from tests.abuse.attacker import Person, SocketPerson
 from tests.web.programs import Program, program
 
-INTERVAL_S = 2.0
-FROZEN_S = 3.5
+INTERVAL_S = 3.2
+FROZEN_S = 4.5
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +55,6 @@ def test_a_server_that_was_frozen_expires_no_session_for_that_time(
                 person.say(person.connect_message(advice={"timeout": 0}))
         for person in asking:
             assert last_reply(person)["successful"] is True, "what it asked was in the socket"
-        time.sleep(INTERVAL_S / 4)
+        time.sleep(0.2)
         silent.say(silent.connect_message(advice={"timeout": 0}))
         assert last_reply(silent)["successful"] is True, "it has the rest of its interval"

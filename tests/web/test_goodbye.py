@@ -83,4 +83,4 @@ async def test_a_socket_is_closed_if_the_session_that_began_on_it_again_is_ended
         mine = await _greet(socket)
         await _say(socket, {"channel": "/service/eject", "data": {}, **mine})
         await socket.receive_json()
-    assert (await socket.receive(timeout=10)).type is aiohttp.WSMsgType.CLOSE
+    assert (await socket.receive(timeout=20)).type is aiohttp.WSMsgType.CLOSE

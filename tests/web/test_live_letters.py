@@ -200,7 +200,7 @@ async def replayed(server: LiveServer, options: ReplayOptions = CAREFUL) -> str:
 
 
 async def in_state(server: LiveServer, id: str, state: JobState) -> Replay:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             job = await server.api.letters.replay(id)
             if job.state is state:

@@ -13,6 +13,7 @@ import pytest
 from holdfast.bayeux.limits.buckets import Rate
 from holdfast.compose import serving
 from holdfast.compose.cannot_start import CannotStart
+from tests.slowness import times_slower
 from tests.store.servers import ValkeyServer
 from tests.unit.login.signing import SECRET, ec_key, jwk, rsa_key, token
 from tests.web.people import (
@@ -27,6 +28,8 @@ from tests.web.people import (
 )
 
 DENIED = "403::handshake_denied"
+# How many times longer tokens must be valid here than where everything takes moments.
+SLOWER = round(times_slower(most=4.0))
 RIGHTS = """
 [[rule]]
 who = ["*"]
@@ -210,7 +213,7 @@ async def test_a_newer_token_replaces_the_one_before(tmp_path: Path) -> None:
         await bob.handshake(token=token(sub="bob", jti="2"))
         await ada.reply("/meta/subscribe", subscription="/own/ada/1")
         await ada.connect()
-        ends = int(time.time()) + 3
+        ends = int(time.time()) + 3 * SLOWER
 
         newer = {"token": token(exp=ends, jti="3")}
         renewed = await ada.reply("/service/login", data={}, ext={"authentication": newer})
@@ -257,11 +260,12 @@ async def test_a_file_of_rights_that_breaks_changes_nothing(tmp_path: Path) -> N
 async def test_a_login_ends_with_its_token_and_its_client_is_warned(tmp_path: Path) -> None:
     async with server_and_clients(tmp_path) as home:
         ada = home.person()
-        await ada.handshake("ada/1", token=token(exp=int(time.time()) + 4))
+        valid_s = 4 * SLOWER
+        await ada.handshake("ada/1", token=token(exp=int(time.time()) + valid_s))
         await ada.reply("/meta/subscribe", subscription="/x")
         told: list[Json] = []
 
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while "error" not in (messages := await ada.connect(500))[-1]:
                 told += messages[:-1]
 
@@ -269,7 +273,7 @@ async def test_a_login_ends_with_its_token_and_its_client_is_warned(tmp_path: Pa
         assert messages[-1]["advice"]["reconnect"] == "handshake"
         # It comes again as long as she does not acknowledge it.
         assert {each["channel"] for each in told} == {"/service/login"}
-        assert 0 < told[0]["data"]["expiresIn"] <= 4000
+        assert 0 < told[0]["data"]["expiresIn"] <= 1000 * valid_s
         # The queue of the session waits until its client logs in again.
         back = await ada.handshake("ada/1", token=token())
         assert back["ext"]["delivery"]["resumed"]
@@ -278,7 +282,7 @@ async def test_a_login_ends_with_its_token_and_its_client_is_warned(tmp_path: Pa
 async def test_a_login_is_renewed_within_its_session(tmp_path: Path) -> None:
     async with server_and_clients(tmp_path, rights=RIGHTS) as home:
         ada = home.person()
-        ends = int(time.time()) + 5
+        ends = int(time.time()) + 5 * SLOWER
         await ada.handshake("ada/1", token=token(exp=ends))
 
         others = await ada.reply(
@@ -329,7 +333,7 @@ async def test_revoked_logins_end_at_once(tmp_path: Path) -> None:
 async def test_logins_survive_a_restart(tmp_path: Path) -> None:
     with ValkeyServer() as valkey:
         async with server_and_clients(tmp_path, redis=valkey.url, rights=RIGHTS) as home:
-            ends = int(time.time()) + 6
+            ends = int(time.time()) + 6 * SLOWER
             ada, bob, cid = home.person(), home.person(), home.person()
             await ada.handshake("ada/1", token=token())
             await bob.handshake("bob/1", token=token(sub="bob", exp=ends))

@@ -185,17 +185,17 @@ async def test_a_stream_for_a_token_that_is_no_longer_valid_breaks_off() -> None
         streams = []
         for token in (OPERATOR, READER):
             streams.append(asyncio.create_task(export(token)))
-            await asyncio.wait_for(operations.is_begun.wait(), 10)
+            await asyncio.wait_for(operations.is_begun.wait(), 60)
             operations.is_begun.clear()
         tokens.replace({Role.OPERATOR: (NEW, None)})
         opened.end_invalid()
         with pytest.raises(ClientError):
-            await asyncio.wait_for(streams[0], 10)
+            await asyncio.wait_for(streams[0], 60)
         assert not streams[1].done()
         tokens.replace({Role.OPERATOR: (READER, None), Role.READER: (NEW, None)})
         opened.end_invalid()
         with pytest.raises(ClientError):
-            await asyncio.wait_for(streams[1], 10)
+            await asyncio.wait_for(streams[1], 60)
 
 
 # The tokens themselves

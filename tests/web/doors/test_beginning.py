@@ -8,7 +8,7 @@ from holdfast.web.doors.leaving import Leaving
 from tests.web.requests import PUBLISH, chunked, encode, post
 from tests.web.rig import Rig
 
-LIMIT_S = 10.0
+LIMIT_S = 60.0
 # More than begin in a few turns.
 MANY = 100
 BODY = encode(PUBLISH)

@@ -15,6 +15,7 @@ from holdfast.settings import Settings
 from holdfast.web.doors.adoption import adopt
 from holdfast.web.http.addresses import Address
 from tests.abuse.attacker import PING, frame
+from tests.store.store_process import until
 from tests.web.doors.stage import LIMIT_S, House, Stage, Talk, door, stage
 from tests.web.requests import CONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE, encode, post, post_messages
 from tests.web.rig import Rig, without_faults
@@ -24,6 +25,10 @@ HELLO = post_messages(HANDSHAKE, cookie="")
 SAY = post_messages(PUBLISH)
 GET = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
 DONE = b'"successful":true'
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
 
 
 async def greet(house: Stage) -> None:
@@ -227,8 +232,7 @@ async def test_a_client_that_left_meanwhile_is_noticed_by_the_successor() -> Non
         await client.writer.wait_closed()
         await house.new_serves()
         await house.hand_over()
-        await asyncio.sleep(0.05)
-        assert house.new.listener.lanes() == []
+        await until(lambda: house.new.listener.lanes() == [])
         assert len(house.new.rig.room) == len(house.old.rig.room) == 0
 
 
@@ -421,13 +425,13 @@ async def test_packets_of_an_unknown_kind_do_no_harm() -> None:
         await house.leave()
         await house.new_serves()
         ours, theirs = door()
-        before = len(os.listdir("/proc/self/fd"))
+        before = descriptors()
         with socket.socket() as unknown:
             socket.send_fds(ours, [b'{"kind":"other"}'], [unknown.fileno()])
         ours.send(b"nothing at all")
         adopting = asyncio.create_task(adopt(theirs, {"main": house.new.listener}))
         await asyncio.sleep(0.01)
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert descriptors() == before
         done = await house.old.leaving.hand_over(ours, limit_s=LIMIT_S, last_limit_s=LIMIT_S)
         assert (done.passed, await adopting) == (1, 1)
         assert DONE in (await client.ask(SAY)).body
@@ -519,18 +523,17 @@ async def test_no_descriptor_is_left_behind() -> None:
         # An event loop opens some for itself.
         await (await house.connect()).ask(GET)
         await house.end_talks()
+        await until(lambda: not house.old.listener.lanes() and not house.new.listener.lanes())
         await asyncio.sleep(0.05)
-        before = len(os.listdir("/proc/self/fd"))
+        before = descriptors()
         clients = [await house.connect() for _ in range(20)] + [await opened(house)]
         for client in clients[:20]:
             await client.ask(GET)
-        during = len(os.listdir("/proc/self/fd"))
+        during = descriptors()
         assert during >= before + 2 * 21
         await house.leave()
         with without_faults():
             await house.hand_over()
-            await asyncio.sleep(0.05)
-        assert len(os.listdir("/proc/self/fd")) == during
+            await until(lambda: descriptors() == during)
         await house.end_talks()
-        await asyncio.sleep(0.05)
-        assert len(os.listdir("/proc/self/fd")) == before
+        await until(lambda: descriptors() == before)

@@ -1,7 +1,6 @@
 """TLS connections stay in the process that leaves, which relays their bytes."""
 
 import asyncio
-import os
 import socket
 import ssl
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.web.websockets import websocket
+from tests.store.store_process import until
 from tests.web.certificates import Authority
 from tests.web.doors.stage import House, Stage, stage
 from tests.web.doors.test_handing_over import (
@@ -18,6 +18,7 @@ from tests.web.doors.test_handing_over import (
     HELLO,
     SAY,
     answered,
+    descriptors,
     greet,
     of,
     opened,
@@ -45,7 +46,7 @@ async def relay(house: Stage) -> "asyncio.Task[Any]":
     await house.leave()
     await house.new_serves()
     handing = asyncio.create_task(house.hand_over())
-    for _ in range(200):
+    for _ in range(3000):
         if not house.old.listener.lanes() and house.new.listener.lanes():
             break
         await asyncio.sleep(0.01)
@@ -114,8 +115,7 @@ async def test_the_process_that_left_ends_when_its_clients_have_left(authority: 
             assert not handing.done()
             client.writer.close()
         await handing
-        await asyncio.sleep(0.05)
-        assert house.new.listener.lanes() == []
+        await until(lambda: house.new.listener.lanes() == [])
 
 
 @pytest.mark.slow
@@ -189,8 +189,9 @@ async def test_no_descriptor_of_a_relay_is_left_behind(authority: Authority) -> 
     async with stage(server_tls(authority)) as house:
         await (await house.connect(ssl=authority.client())).ask(GET)
         await house.end_talks()
+        await until(lambda: house.old.listener.lanes() == [])
         await asyncio.sleep(0.05)
-        before = len(os.listdir("/proc/self/fd"))
+        before = descriptors()
         clients = [await house.connect(ssl=authority.client()) for _ in range(10)]
         for client in clients:
             await client.ask(GET)
@@ -202,8 +203,7 @@ async def test_no_descriptor_of_a_relay_is_left_behind(authority: Authority) -> 
             await handing
         await house.end_talks()
         house.new.listener.stop_accepting()
-        await asyncio.sleep(0.05)
-        assert len(os.listdir("/proc/self/fd")) == before
+        await until(lambda: descriptors() == before)
 
 
 async def test_a_connection_whose_handshake_ends_during_the_leave_is_relayed(
@@ -226,7 +226,7 @@ async def connected(house: Stage) -> socket.socket:
     """A connection that the old server has accepted, and that has said nothing."""
     connection = socket.create_connection(("127.0.0.1", house.old.port))
     connection.setblocking(False)
-    for _ in range(200):
+    for _ in range(3000):
         if house.old.listener.is_settling:
             break
         await asyncio.sleep(0.01)

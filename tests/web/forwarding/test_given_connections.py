@@ -161,7 +161,7 @@ async def test_an_open_socket_follows_its_named_session(both: Workers, door: int
         await writer.reply("/news", data="hello")
         heard: list[Any] = []
         while not any(each.get("data") == "hello" for each in heard):
-            heard += await asyncio.wait_for(socket.receive_json(), 5.0)
+            heard += await asyncio.wait_for(socket.receive_json(), 20)
         # Only its handshake took the long way.
         assert forwarded(both, door) == 1
         assert isinstance(session.pipe, Socket)
@@ -181,10 +181,10 @@ async def test_what_others_publish_gives_a_socket_no_session(both: Workers, door
         await socket.send_json([{**connect, "clientId": ada.client_id}])
         await until(lambda: any(each.held_connect for each in both.sessions(1 - door)))
         await eve.reply("/news", data={"channel": "/meta/handshake", "clientId": eve.client_id})
-        assert "data" in (await socket.receive_json(timeout=5.0))[0]
-        assert (await socket.receive_json(timeout=5.0))[0]["successful"]
+        assert "data" in (await socket.receive_json(timeout=20))[0]
+        assert (await socket.receive_json(timeout=20))[0]["successful"]
         await socket.send_json([{"channel": "/news", "data": 1, "clientId": ada.client_id}])
-        [reply] = await socket.receive_json(timeout=5.0)
+        [reply] = await socket.receive_json(timeout=20)
         assert reply["successful"]
     assert given(both, door) == 0
 
@@ -301,7 +301,7 @@ async def test_a_worker_that_leaves_takes_nothing_and_nothing_is_lost(
     await asyncio.sleep(0.2)
     assert not waiting.done()
     await leaver.take_back()
-    assert (await asyncio.wait_for(waiting, 5.0))["successful"]
+    assert (await asyncio.wait_for(waiting, 20))["successful"]
     assert (given(both, door), forwarded(both, door)) == (0, 1)
     assert (await both.at(door, ada).reply("/news", data="hello"))["successful"]
     await until_given(both, door)
@@ -321,7 +321,7 @@ async def test_what_a_worker_has_not_answered_when_it_ends_goes_on_at_the_door(
     assert not any(each.done() for each in waiting)
     taker.close()
     for each in waiting:
-        assert (await asyncio.wait_for(each, 5.0))["successful"]
+        assert (await asyncio.wait_for(each, 20))["successful"]
     assert (given(both, door), forwarded(both, door)) == (0, 3)
     assert link.is_settled
 
@@ -337,7 +337,7 @@ async def test_only_so_many_connections_are_on_their_way(both: Workers, door: in
     assert len(link_of(both, door)._under_way) == MOST_UNDER_WAY
     taker.close()
     for each in asking:
-        assert (await asyncio.wait_for(each, 5.0))["successful"]
+        assert (await asyncio.wait_for(each, 20))["successful"]
 
 
 @DOORS

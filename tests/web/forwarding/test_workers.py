@@ -244,7 +244,7 @@ class SocketPerson:
         """Send a message; return its reply."""
         await self.ws.send_json([{"channel": channel, **fields}])
         while True:
-            for message in await self.ws.receive_json(timeout=5.0):
+            for message in await self.ws.receive_json(timeout=60):
                 if message["channel"] == channel and "successful" in message:
                     reply: Json = message
                     return reply
@@ -335,7 +335,7 @@ async def test_the_socket_of_a_session_that_the_server_ends_is_closed(
         await SocketPerson(ws).enter(subject)
         other.wants = {"delivery": {"session": {"name": f"{subject}/2", "clearSessions": True}}}
         assert (await other.handshake())["successful"]
-        while (await ws.receive(timeout=5.0)).type is aiohttp.WSMsgType.TEXT:
+        while (await ws.receive(timeout=60)).type is aiohttp.WSMsgType.TEXT:
             pass
         assert ws.close_code == aiohttp.WSCloseCode.OK
 

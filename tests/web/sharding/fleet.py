@@ -10,8 +10,10 @@ from secrets import token_bytes
 from typing import IO, Any
 
 import aiohttp
+from redis import Redis
 
 from holdfast.bayeux.wire.client_ids import ClientIds
+from holdfast.store.local.home import Home
 from tests.forking import Forked, start
 from tests.serving import ROOT, START_LIMIT_S, environment, kill_orphans_in
 from tests.web.people import Json, Person
@@ -68,8 +70,19 @@ class Fleet:
 
     def kill_store(self, shard: int) -> None:
         """Kill the Valkey of a worker, which starts it again."""
-        place = self.data / "shards" / str(shard) if shard else self.data
-        os.kill(int((place / "store" / "valkey.pid").read_text()), signal.SIGKILL)
+        pid = self._place(shard) / "store" / "valkey.pid"
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+
+    def wait_for_disks(self) -> None:
+        """Wait until all that the stores of the workers have is on the disk."""
+        for shard in range(self.count):
+            with Redis.from_url(Home(self._place(shard)).url) as store:
+                store.set("written", "last")
+                [count, _] = store.execute_command("WAITAOF", 1, 0, 60_000)
+                assert count == 1
+
+    def _place(self, shard: int) -> Path:
+        return self.data / "shards" / str(shard) if shard else self.data
 
     def log(self) -> str:
         self._log.seek(0)
@@ -163,7 +176,7 @@ class Visitor:
         self._take(replies)
         self._ack = replies[-1].get("ext", {}).get("ack", self._ack)
 
-    async def hear(self, wanted: set[Any], limit_s: float = 20.0) -> None:
+    async def hear(self, wanted: set[Any], limit_s: float = 60.0) -> None:
         """Listen until everything wanted has come."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):

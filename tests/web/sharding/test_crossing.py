@@ -11,11 +11,11 @@ from tests.web.people import Person
 
 
 async def heard(person: Person, count: int) -> list[Any]:
-    """So many messages, or what comes within some seconds."""
+    """So many messages, or what comes within a minute."""
     found: list[Any] = []
     ack = 0
-    for _ in range(50):
-        replies = await person.connect(200, ack=ack)
+    for _ in range(60):
+        replies = await person.connect(1000, ack=ack)
         found += [each["data"] for each in replies if "data" in each]
         ack = replies[-1].get("ext", {}).get("ack", ack)
         if len(found) >= count:
