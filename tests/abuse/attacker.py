@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 MIB = 1024 * 1024
 BUSY = "503::server_busy"
 

@@ -7,11 +7,13 @@ import pytest
 
 from tests.abuse.target import Target
 from tests.serving import Servers
+from tests.slowness import times_slower
 
-# Limits that tests can reach, and times that they can wait for.
+# Limits that tests can reach, and times that they can wait for: longer ones where everything is
+# slow, so that no client loses its session between two requests.
 CLOSE_LIMITS = {
-    "timeout": 5000,
-    "max_interval": 3000,
+    "timeout": 5000 * round(times_slower(most=4.0)),
+    "max_interval": 3000 * round(times_slower(most=4.0)),
     "request_timeout": 10_000,
     "write_timeout": 500,
     # The hosts in requests of attackers that care for something else.

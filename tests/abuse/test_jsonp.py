@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from tests.abuse.attacker import HANDSHAKE, Answer, request
-from tests.abuse.conftest import MakeTarget
+from tests.abuse.conftest import CLOSE_LIMITS, MakeTarget
 from tests.abuse.target import Target
 
 HELLO = orjson.dumps([HANDSHAKE]).decode()
@@ -281,7 +281,8 @@ def test_credentials_in_a_url_are_refused(credentials: Any, target: Target) -> N
     (reply,) = heard(say(PAGE, target, {**HANDSHAKE, "ext": ext}, cookie=""))
     assert not reply["successful"]
     assert reply["error"] == "403::credentials_in_url"
-    assert reply["advice"] == {"reconnect": "none", "interval": 0, "timeout": 5000}
+    timeout = CLOSE_LIMITS["timeout"]
+    assert reply["advice"] == {"reconnect": "none", "interval": 0, "timeout": timeout}
     assert "clientId" not in reply
     # What has none is served.
     (reply,) = heard(say(PAGE, target, HANDSHAKE, cookie=""))

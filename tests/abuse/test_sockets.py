@@ -19,8 +19,9 @@ from tests.abuse.attacker import (
     frame,
     request,
 )
-from tests.abuse.conftest import MakeTarget
+from tests.abuse.conftest import PATIENT, MakeTarget
 from tests.abuse.target import Target
+from tests.slowness import times_slower
 
 CONTINUATION = 0x0
 NORMAL, GOING_AWAY, PROTOCOL, UNSUPPORTED, INVALID, POLICY = 1000, 1001, 1002, 1003, 1007, 1008
@@ -263,7 +264,8 @@ def test_a_socket_that_is_dropped_leaves_its_session_for_a_while(target: Target)
 
 
 def test_a_socket_without_a_known_session_is_closed(target_with: MakeTarget) -> None:
-    target = target_with(ws_session_timeout=2000)
+    patience = 2000 * round(times_slower(most=4.0))
+    target = target_with(ws_session_timeout=patience, **PATIENT)
     with target.socket_person() as person, target.socket() as silent, target.socket() as chatty:
         chatty.send(frame(b"here", PING))
         assert chatty.read_frame() == (PONG, b"here")
