@@ -5,12 +5,14 @@ HOLDFAST_BOOKS says how often workers are killed, and HOLDFAST_BOOKS_SEED when.
 
 import asyncio
 import os
+import re
 import signal
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from holdfast.pipeline.on_duckdb import of_lake
@@ -38,6 +40,7 @@ SETTINGS = {
     "channels": {name: {"work_queue": True} for name in ("/jobs", CHORES)},
 }
 LIMIT_S = 240.0
+_OPEN = re.compile(r"^holdfast_entries_(?:waiting|in_flight)\{.*\} (\S+)$", re.MULTILINE)
 Row = dict[str, Any]
 
 
@@ -52,10 +55,27 @@ async def live(town: Town, deployment: Deployment) -> None:
         await saying
         while not town.has_heard_all:  # noqa: ASYNC110 - clients know no events
             await asyncio.sleep(0.1)
-        # What a killed worker had returns, and what became of the last pieces is told.
+        # What a killed worker had returns.
         await asyncio.sleep(7.0)
+        await _nothing_waits(deployment.url)
     town.is_over = True
     await asyncio.gather(*going_on)
+
+
+async def _nothing_waits(url: str) -> None:
+    """Wait until no worker has an entry whose end it does not know.
+
+    They are asked twice: what is on its way from one worker to another is counted at neither.
+    """
+    in_a_row = 0
+    async with aiohttp.ClientSession(url) as http:
+        while in_a_row < 2:
+            await asyncio.sleep(0.5)
+            async with http.get("/metrics") as response:
+                text = await response.text()
+            found = [float(each) for each in _OPEN.findall(text)]
+            assert len(found) == 2 * WORKERS, text
+            in_a_row = 0 if any(found) else in_a_row + 1
 
 
 def killed(deployment: Deployment, worker: int) -> None:
