@@ -26,7 +26,7 @@ _PATH = os.pathsep.join([get_path("purelib"), str(ROOT)]) if _IS_INSTALLED else 
 PACKAGE = Path(get_path("purelib")) / "holdfast" if _IS_INSTALLED else ROOT / "app"
 PROGRAM = (sys.executable, "-P", "-m", "holdfast")
 START_LIMIT_S = 60.0
-STOP_LIMIT_S = 30.0
+STOP_LIMIT_S = 60.0
 # More than any test needs at once, and those that others have from beginning to end.
 MOST_SERVERS = 8
 

@@ -25,7 +25,7 @@ class AdminListener(NamedTuple):
     def ask(
         self, method: str, path: str, body: bytes | None = None, **headers: Any
     ) -> tuple[int, bytes]:
-        with closing(HTTPConnection(urlsplit(self.url).netloc, timeout=10)) as connection:
+        with closing(HTTPConnection(urlsplit(self.url).netloc, timeout=60)) as connection:
             connection.request(method, path, body, JSON | headers)
             response = connection.getresponse()
             return response.status, response.read()

@@ -121,7 +121,7 @@ def test_metrics_have_labels_of_a_fixed_set(target: Target) -> None:
     with target.person() as person:
         person.subscribe(f"/{SECRET}")
         person.publish(f"/{SECRET}", SECRET)
-        with urllib.request.urlopen(f"{target.url}/metrics", timeout=10) as response:
+        with urllib.request.urlopen(f"{target.url}/metrics", timeout=60) as response:
             text = response.read().decode()
     assert SECRET not in text
     assert person.client_id not in text

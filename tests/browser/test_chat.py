@@ -9,6 +9,7 @@ from tests.browser.chatting import go_to, is_connected, join, leave, line, lines
 from tests.browser.conftest import SETTINGS, TIMEOUT_MS
 from tests.browser.publishing import publish
 from tests.serving import Server, Servers
+from tests.slowness import times_slower
 
 pytestmark = pytest.mark.usefixtures("cometd_js")
 # Texts that would run as script wherever they became markup, an address or a style.
@@ -265,7 +266,7 @@ def test_a_user_with_two_tabs_is_listed_once_until_both_have_left(
 def test_a_user_who_closes_the_page_is_absent_until_it_is_opened_again(
     profile: BrowserContext, servers: Servers, room: str
 ) -> None:
-    url = servers.with_settings({"max_interval": 1000}).url
+    url = servers.with_settings({"max_interval": 1000 * round(times_slower(most=4.0))}).url
     watching, eve = profile.new_page(), profile.new_page()
     for page, name in ((watching, "watching"), (eve, "eve")):
         join(page, url, name, room=room)

@@ -9,6 +9,7 @@ from tests.browser.chatting import is_connected, join, line, lines, press, say
 from tests.browser.console.world import World
 from tests.browser.mortal import Mortal
 from tests.serving import Server, Servers
+from tests.slowness import times_slower
 
 pytestmark = pytest.mark.usefixtures("cometd_js")
 
@@ -111,7 +112,8 @@ class Bed:
 @pytest.fixture
 def impatient(servers: Servers) -> Server:
     """A server whose sessions expire soon, and which further tabs of a browser ask often."""
-    settings = {"timeout": 1000, "max_interval": 1500, "multi_session_interval": 200}
+    interval = 1500 * round(times_slower(most=4.0))
+    settings = {"timeout": 1000, "max_interval": interval, "multi_session_interval": 200}
     return servers.with_settings(settings)
 
 

@@ -54,7 +54,7 @@ def load(page: Page, place: str, policy: str) -> object:
 
 def created(server: Server) -> list[str]:
     """The server's count of the sessions that were created."""
-    with urllib.request.urlopen(f"{server.url}/metrics", timeout=10) as response:
+    with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as response:
         lines = response.read().decode().splitlines()
     return [line for line in lines if line.startswith("holdfast_sessions_created_total")]
 

@@ -259,7 +259,7 @@ def test_the_welcome_page_says_that_it_cannot_log_in(
     page.goto(guarded.url)
     page.get_by_role("button", name="Connect", exact=True).click()
     expect(page.locator("#state")).to_contain_text("handshake_denied. This page cannot log in.")
-    expect(page.get_by_role("button", name="Connect", exact=True)).to_be_visible(timeout=1000)
+    expect(page.get_by_role("button", name="Connect", exact=True)).to_be_visible()
 
 
 def test_a_page_without_a_login_is_told_why_it_gets_no_session(

@@ -64,7 +64,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     thread.start()
 
     def wait(work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, loop).result(5)
+        asyncio.run_coroutine_threadsafe(work, loop).result(60)
 
     wait(runner.setup())
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -73,7 +73,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     yield Shell(f"http://{host}:{port}", operations, tmp_path)
     wait(runner.cleanup())
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(5)
+    thread.join(60)
     loop.close()
 
 

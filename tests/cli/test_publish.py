@@ -106,7 +106,7 @@ def test_messages_may_have_destinations(run: Run) -> None:
     done = run("publish", "/letters", "1", "--destination", "nobody", "--force-queuing")
     assert done.exit_code == 0
     waiting = ("subscribe", "/other", "--session", "nobody/1", "--count", 1, "--json")
-    [message] = lines(run(*waiting, "--seconds", 20))
+    [message] = lines(run(*waiting, "--seconds", 60))
     assert (message["channel"], message["data"]) == ("/letters", 1)
 
 

@@ -33,10 +33,10 @@ def responding(server: Server, channel: str) -> Iterator[None]:
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(respond()))
     thread.start()
-    assert is_ready.wait(20)
+    assert is_ready.wait(60)
     yield
     loop.call_soon_threadsafe(stop.set)
-    thread.join(20)
+    thread.join(60)
     loop.close()
 
 
@@ -53,7 +53,7 @@ def asking(server: Server, run: Run, channel: str, *data: object) -> Iterator[li
 
     async def ask(each: object) -> Any:
         async with Client(server.url) as client:
-            asking = asyncio.ensure_future(client.request(channel, each, timeout_s=20))
+            asking = asyncio.ensure_future(client.request(channel, each, timeout_s=60))
             # The server has accepted it when it has accepted what follows.
             await asyncio.sleep(0)
             await client.publish("/elsewhere", 1)
@@ -68,7 +68,7 @@ def asking(server: Server, run: Run, channel: str, *data: object) -> Iterator[li
         for each in data:
             asked.clear()
             replies.append(pool.submit(asyncio.run, ask(each)))
-            assert asked.wait(20)
+            assert asked.wait(60)
         yield replies
 
 
@@ -84,7 +84,7 @@ def test_a_reply_is_a_line_of_json(server: Server, run: Run) -> None:
 
 def test_all_replies_are_printed(server: Server, run: Run) -> None:
     with responding(server, "/all"), responding(server, "/all"):
-        done = run("request", "/all", "1", "--mode", "all", "--timeout", 20)
+        done = run("request", "/all", "1", "--mode", "all", "--timeout", 60)
         assert done.stdout == '{"of":1}\n' * 2
         assert run("request", "/all", "1", "--mode", "one").stdout == '{"of":1}\n'
 
@@ -105,7 +105,7 @@ def test_a_failed_request_prints_its_error(server: Server, run: Run) -> None:
 
 def test_no_request_waits_for_a_session_that_only_shows_messages(server: Server, run: Run) -> None:
     run("subscribe", "/**", "--session", "watch/1", "--seconds", 0)
-    done = run("request", "/watched", "--timeout", 20)
+    done = run("request", "/watched", "--timeout", 60)
     assert (done.exit_code, "404:/watched:no_responders" in done.stderr) == (1, True)
     [seen] = lines(run("subscribe", "/**", "--session", "watch/1", "--count", 1, "--json"))
     assert seen["channel"] == "/watched"

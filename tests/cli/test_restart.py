@@ -37,7 +37,7 @@ def supervisor(data: Path, *answers: Answer) -> Iterator[list[dict[str, object]]
 
     def serve() -> None:
         for answer in answers:
-            select([commands], [], [], 10)
+            select([commands], [], [], 60)
             parcel = commands.receive()
             assert parcel is not None
             asked.append(parcel.fields)
@@ -51,7 +51,7 @@ def supervisor(data: Path, *answers: Answer) -> Iterator[list[dict[str, object]]
         thread = Thread(target=serve)
         thread.start()
         yield asked
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 

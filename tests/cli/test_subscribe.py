@@ -31,7 +31,7 @@ def received(run: Run, session: str, *words: object, channel: str = "/news") -> 
 
 
 def receive(run: Run, session: str, *words: object, channel: str = "/news") -> Result:
-    return run("subscribe", channel, "--session", session, "--seconds", 20, *words)
+    return run("subscribe", channel, "--session", session, "--seconds", 60, *words)
 
 
 def letters(run: Run, session: str) -> list[Any]:
@@ -146,7 +146,7 @@ def test_fewer_messages_than_wanted_are_a_failure(run: Run) -> None:
 
 def test_kept_messages_of_the_channel_come_first(run: Run) -> None:
     run("publish", "/kept/history", "${counter}", "--count", 3)
-    words = ("subscribe", "/kept/history", "--seconds", 20, "--json")
+    words = ("subscribe", "/kept/history", "--seconds", 60, "--json")
     assert [each["data"] for each in lines(run(*words, "--history", 2, "--count", 2))] == [2, 3]
     assert len(lines(run(*words, "--history", -1, "--count", 3))) == 3
 
@@ -155,7 +155,7 @@ def test_filters_select_messages(run: Run) -> None:
     words = ("/news", "--session", "filter/1", "--filter", "data > 1")
     run("subscribe", *words, "--seconds", 0)
     run("publish", "/news", "${counter}", "--count", 3)
-    done = run("subscribe", *words, "--count", 2, "--seconds", 20, "--json")
+    done = run("subscribe", *words, "--count", 2, "--seconds", 60, "--json")
     assert [each["data"] for each in lines(done)] == [2, 3]
 
 

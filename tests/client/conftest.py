@@ -29,7 +29,7 @@ class Basket:
             self._arrived.notify_all()
 
     async def data(self, count: int) -> list[Any]:
-        async with self._arrived, asyncio.timeout(20):
+        async with self._arrived, asyncio.timeout(60):
             await self._arrived.wait_for(lambda: len(self.messages) >= count)
         return [message.data for message in self.messages]
 

@@ -137,7 +137,7 @@ async def test_a_message_that_the_server_fails_on_is_given_up_and_others_arrive(
     server = FailingServer()
     async with client_of(server, transport) as client:
         first, bad, last = publishing(client, 1, POISON, 2)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await asyncio.wait([first, bad, last])
             await client.publish("/a", 3)
         assert server.published == [1, 2, 3]
@@ -152,7 +152,7 @@ async def test_a_publish_with_a_key_whose_reply_is_lost_goes_again_if_the_server
 ) -> None:
     # Unlike a real one, it does not drop the second.
     server = FailingServer(loses_reply=True, cures_after=0)
-    async with client_of(server, transport) as client, asyncio.timeout(20):
+    async with client_of(server, transport) as client, asyncio.timeout(60):
         await asyncio.gather(*publishing(client, POISON))
     assert server.published == [POISON, POISON]
 
@@ -161,7 +161,7 @@ async def test_a_publish_with_a_key_whose_reply_is_lost_fails_if_the_server_know
     transport: str,
 ) -> None:
     server = FailingServer(loses_reply=True, cures_after=0, knows_keys=False)
-    async with client_of(server, transport) as client, asyncio.timeout(20):
+    async with client_of(server, transport) as client, asyncio.timeout(60):
         [lost] = publishing(client, POISON)
         with pytest.raises(ConnectionLost, match="does not know publish keys"):
             await lost
@@ -173,7 +173,7 @@ async def test_a_message_that_the_server_fails_on_for_a_while_is_accepted(
     transport: str,
 ) -> None:
     server = FailingServer(cures_after=5)
-    async with client_of(server, transport) as client, asyncio.timeout(20):
+    async with client_of(server, transport) as client, asyncio.timeout(60):
         await asyncio.gather(*publishing(client, 1, POISON, 2))
     assert server.published == [1, POISON, 2]
 
@@ -182,7 +182,7 @@ async def test_a_message_that_the_server_fails_on_for_a_while_is_accepted(
 async def test_a_client_tries_an_unavailable_server_until_it_returns(status: int) -> None:
     server = FailingServer(cures_after=20)
     server.status = status
-    async with client_of(server) as client, asyncio.timeout(20):
+    async with client_of(server) as client, asyncio.timeout(60):
         await asyncio.gather(*publishing(client, POISON))
     assert server.published == [POISON]
 
@@ -191,7 +191,7 @@ async def test_a_message_that_the_server_fails_on_stays_in_the_outbox_alone(
     tmp_path: Path,
 ) -> None:
     server, outbox = FailingServer(), Outbox(tmp_path / "outbox")
-    async with client_of(server, outbox=outbox) as client, asyncio.timeout(20):
+    async with client_of(server, outbox=outbox) as client, asyncio.timeout(60):
         for each in (1, POISON, 2):
             await client.post("/a", each)
         # Beside the two others first, then alone, and alone again.

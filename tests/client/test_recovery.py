@@ -122,7 +122,7 @@ async def test_a_client_uses_long_polling_while_a_proxy_refuses_websockets_and_t
 
         proxy.refuses = False
         count = 1
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not proxy.opened.is_set():
                 await client.publish("/client/refused-socket", count)
                 count += 1
@@ -168,7 +168,7 @@ async def test_a_login_is_renewed_before_it_ends(
     async with Client(
         strict.url, token=get, transports=[transport], on_state=states.append
     ) as client:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await tokens.is_renewed.wait()
         await client.publish("/client/renewed", 1)
         assert tokens.given == 2
@@ -199,7 +199,7 @@ async def test_a_renewed_token_that_the_server_refuses_is_logged(
 ) -> None:
     tokens = Tokens(token(b"k" * 40))
     async with Client(strict.url, token=tokens, transports=[transport]) as client:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await tokens.is_renewed.wait()
         await client.publish("/client/renewed", 1)
     assert "the login was not renewed: /service/login: 403" in caplog.text
@@ -214,7 +214,7 @@ async def test_a_client_whose_session_an_operator_ends_begins_a_new_one(
     operator = (server.data / "admin-token").read_text().strip()
     url = f"{server.url}{API}/sessions/ended-{transport}/1"
     headers = {"Authorization": f"Bearer {operator}"}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await states.get() is not ClientState.CONNECTED:
             pass
         async with aiohttp.ClientSession(headers=headers) as http, http.delete(url) as response:

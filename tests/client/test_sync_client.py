@@ -52,7 +52,7 @@ def test_waiting_for_the_next_message_may_time_out(client: SyncClient) -> None:
     with pytest.raises(TimeoutError):
         subscription.next(timeout_s=0.01)
     client.publish("/sync/next", 1)
-    assert subscription.next(timeout_s=20.0).data == 1
+    assert subscription.next(timeout_s=60).data == 1
 
 
 def test_callbacks_run_in_threads_and_may_use_the_client(client: SyncClient) -> None:
@@ -64,7 +64,7 @@ def test_callbacks_run_in_threads_and_may_use_the_client(client: SyncClient) -> 
     client.subscribe("/sync/first", pass_on)
     client.subscribe("/sync/second", lambda message: arrived.put(message.data))
     client.publish("/sync/first", 1)
-    assert arrived.get(timeout=20.0) == 2
+    assert arrived.get(timeout=60) == 2
 
 
 def test_a_responder_replies_and_refuses(client: SyncClient) -> None:
@@ -75,7 +75,7 @@ def test_a_responder_replies_and_refuses(client: SyncClient) -> None:
 
     client.respond("/sync/half", halve)
     assert client.request("/sync/half", 8).data == 4
-    assert [each.data for each in client.request_all("/sync/half", 6, timeout_s=20.0)] == [3]
+    assert [each.data for each in client.request_all("/sync/half", 6, timeout_s=60)] == [3]
     with pytest.raises(RequestFailed) as failed:
         client.sync_publish("/sync/half", 7)
     assert failed.value.refusal is not None
@@ -94,7 +94,7 @@ def test_a_message_that_is_refused_in_a_loop_becomes_a_dead_letter(
         client.publish("/sync/refused", "bad")
         next(subscription)
         subscription.refuse("user.update.error", "no")
-        assert letters.next(timeout_s=20.0).data["content"] == "bad"
+        assert letters.next(timeout_s=60).data["content"] == "bad"
 
 
 def test_refusals_of_the_server_are_raised(client: SyncClient) -> None:
@@ -118,7 +118,7 @@ def test_a_message_that_was_not_processed_waits_for_the_next_client(server: Serv
             raise ZeroDivisionError
     with SyncClient(server.url, session="sync/1") as client:
         assert client.is_resumed
-        assert client.subscribe("/sync/again").next(timeout_s=20.0).data == 1
+        assert client.subscribe("/sync/again").next(timeout_s=60).data == 1
         client.close(end=True)
 
 
@@ -126,7 +126,7 @@ def test_a_client_listens_to_messages_for_its_session(server: Server) -> None:
     with SyncClient(server.url, session="sync-listens/1") as client:
         listening = client.listen("/sync/ptp")
         client.publish("/sync/ptp", 1, destinations=["sync-listens/1"])
-        assert listening.next(timeout_s=20.0).data == 1
+        assert listening.next(timeout_s=60).data == 1
         client.close(end=True)
 
 
@@ -153,7 +153,7 @@ def test_a_call_in_the_thread_of_the_event_loop_is_an_error(server: Server) -> N
 
     own = SyncClient(server.url, on_state=publish)
     with own:
-        assert "on_state" in str(wrong.get(timeout=20.0))
+        assert "on_state" in str(wrong.get(timeout=60))
 
 
 def test_an_unreachable_server_is_an_error_and_leaves_no_thread() -> None:
@@ -193,5 +193,5 @@ def test_ctrl_c_ends_a_loop_and_its_unfinished_message_is_redelivered(server: Se
     assert errors.rstrip().endswith("KeyboardInterrupt")
     with SyncClient(server.url, session="interrupted/1") as client:
         assert client.is_resumed
-        assert client.subscribe("/sync/interrupted").next(timeout_s=20.0).data == 1
+        assert client.subscribe("/sync/interrupted").next(timeout_s=60).data == 1
         client.close(end=True)

@@ -10,10 +10,11 @@ import orjson
 
 from tests.abuse.attacker import Wire
 from tests.abuse.target import Target
+from tests.slowness import times_slower
 
 # After so much silence no further answer will come: the request is not complete. The first one may
 # take longer, on a machine that does other things, too; then so may the others.
-SILENCE_S, FIRST_SILENCE_S = 0.05, 2.0
+SILENCE_S, FIRST_SILENCE_S = 0.05, 2.0 * times_slower(most=5.0)
 STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 # Statuses of 500 and more that are no faults: not implemented, busy, an unknown version.
 ALLOWED = {501, 503, 505}

@@ -44,6 +44,6 @@ class Talker:
         request = urllib.request.Request(
             self._url, json.dumps(batch).encode(), {"Content-Type": "application/json"}
         )
-        with self._http.open(request, timeout=30) as response:
+        with self._http.open(request, timeout=60) as response:
             replies: list[Json] = json.load(response)
         return replies

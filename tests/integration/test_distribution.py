@@ -213,7 +213,7 @@ def test_an_installed_server_runs_an_extension_from_a_project_with_its_own_app(
     body = json.dumps({**hello, "supportedConnectionTypes": ["long-polling"]}).encode()
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(f"{server.url}/cometd", body, headers)
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         [reply] = json.load(answer)
     assert reply["successful"]
     assert reply["ext"]["greeting"] == "hello from app"
@@ -221,6 +221,6 @@ def test_an_installed_server_runs_an_extension_from_a_project_with_its_own_app(
 
 @pytest.mark.parametrize("path", ["/", "/chat/", "/static/cometd/cometd.js"])
 def test_an_installed_server_has_its_pages(server: Server, path: str) -> None:
-    with urllib.request.urlopen(f"{server.url}{path}", timeout=10) as answer:
+    with urllib.request.urlopen(f"{server.url}{path}", timeout=60) as answer:
         assert answer.status == 200
         assert answer.read()

@@ -16,7 +16,7 @@ from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json, Person
 
 MESSAGES = 12
-LIMIT_S = 30.0
+LIMIT_S = 60.0
 
 
 async def subscribed(person: Person, session: str | None = None) -> None:

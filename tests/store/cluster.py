@@ -9,8 +9,10 @@ from bench.processes import reserved_port
 from holdfast.store.format.tags import SLOTS, slot_of
 from tests.store.servers import TAG, ValkeyServer
 
-# So short that a failover takes two seconds.
+# So short that a failover takes two seconds. Until a test lets a node fail, it is longer: no node
+# is to replace another that has only waited for a processor.
 NODE_TIMEOUT_MS = 1000
+_CALM_MS = 5000
 _PRIMARIES = 3
 _WAIT_LIMIT_S = 60.0
 SLOT = slot_of(TAG.strip("{}:"))
@@ -31,6 +33,8 @@ class Node(ValkeyServer):
         self.port = port
         self.place = f"127.0.0.1:{port}"
         self.is_frozen = False
+        # Called before it is killed or frozen.
+        self.on_failing: Callable[[], None] = lambda: None
         settings = {
             "port": str(port),
             "cluster-enabled": "yes",
@@ -50,8 +54,13 @@ class Node(ValkeyServer):
         return self.is_running and not self.is_frozen
 
     def freeze(self) -> None:
+        self.on_failing()
         super().freeze()
         self.is_frozen = True
+
+    def kill(self) -> None:
+        self.on_failing()
+        super().kill()
 
     def thaw(self) -> None:
         if self.is_frozen:
@@ -87,6 +96,8 @@ class Cluster:
         for primary, replica in zip(nodes[:_PRIMARIES], nodes[_PRIMARIES:], strict=True):
             replica.ask("CLUSTER", "REPLICATE", primary.id)
         self.heal()
+        for node in nodes:
+            node.on_failing = self._hurry
 
     @staticmethod
     def _bus(node: Node) -> int:
@@ -139,6 +150,20 @@ class Cluster:
         """Wait until each primary has a replica with all of its data."""
         self.revive()
         until(self.is_well)
+        self._wait_for_each_other(_CALM_MS)
+
+    def _hurry(self) -> None:
+        self._wait_for_each_other(NODE_TIMEOUT_MS)
+
+    def _wait_for_each_other(self, timeout_ms: int) -> None:
+        for node in self.nodes:
+            if node.answers:
+                node.set(cluster_node_timeout=str(timeout_ms))
+
+    def let_end(self) -> None:
+        """Whoever ends from now on is replaced by nobody."""
+        for node in self.nodes:
+            node.on_failing = lambda: None
 
     def is_well(self) -> bool:
         for node in self.nodes:
@@ -185,4 +210,6 @@ def cluster() -> Iterator[Cluster]:
         for _ in range(2 * _PRIMARIES):
             port, bus = (stack.enter_context(reserved_port()) for _ in range(2))
             nodes.append(stack.enter_context(Node(port, bus)))
-        yield Cluster(nodes)
+        found = Cluster(nodes)
+        stack.callback(found.let_end)
+        yield found

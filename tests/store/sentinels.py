@@ -1,6 +1,6 @@
 """Three real Sentinels that watch a primary and a replica, on ports of this machine."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from bench.processes import reserved_port
@@ -9,8 +9,10 @@ from tests.store.cluster import until
 from tests.store.servers import ValkeyServer
 
 SERVICE = "shop"
-# How long a primary may be silent, so that a failover takes two seconds.
+# How long a primary may be silent, so that a failover takes two seconds. Until a test lets a server
+# fail, it is longer: no server is to be replaced that has only waited for a processor.
 DOWN_AFTER_MS = 500
+CALM_MS = 5000
 COUNT = 3
 _MAJORITY = 2
 
@@ -53,13 +55,47 @@ class Sentinel(ValkeyServer):
         return others == COUNT - 1 and int(known[b"num-slaves"]) == replicas
 
 
+class Watched(ValkeyServer):
+    """A server that Sentinels watch."""
+
+    # Called before it is killed or frozen.
+    on_failing: Callable[[], None] | None = None
+
+    def freeze(self) -> None:
+        self._fail()
+        super().freeze()
+
+    def kill(self) -> None:
+        self._fail()
+        super().kill()
+
+    def _fail(self) -> None:
+        if self.on_failing is not None:
+            self.on_failing()
+
+
 class Trio:
     """The Sentinels and the servers."""
 
-    def __init__(self, servers: dict[int, ValkeyServer], sentinels: list[Sentinel]) -> None:
+    def __init__(self, servers: dict[int, Watched], sentinels: list[Sentinel]) -> None:
         self.servers = servers
         self.sentinels = sentinels
         until(lambda: all(sentinel.knows_all(replicas=1) for sentinel in sentinels))
+        self.wait_for_servers(CALM_MS)
+        self._hurry_for(lambda: self.wait_for_servers(DOWN_AFTER_MS))
+
+    def wait_for_servers(self, down_after_ms: int) -> None:
+        """Let Sentinels wait so long before they replace a server."""
+        for each in self.sentinels:
+            each.ask("SENTINEL", "SET", SERVICE, "down-after-milliseconds", down_after_ms)
+
+    def _hurry_for(self, hurry: Callable[[], None] | None) -> None:
+        for each in self.servers.values():
+            each.on_failing = hurry
+
+    def let_end(self) -> None:
+        """Whoever ends from now on is replaced by nobody."""
+        self._hurry_for(None)
 
     @property
     def hosts(self) -> str:
@@ -70,13 +106,14 @@ class Trio:
         return f"redis+sentinel://{self.hosts}/{SERVICE}"
 
     @property
-    def primary(self) -> ValkeyServer:
+    def primary(self) -> Watched:
         return self.servers[self.sentinels[-1].primary]
 
     def rejoin(self, server: ValkeyServer) -> None:
         """Make it the replica, which Sentinels do after ten seconds."""
         server.follow(self.primary)
         until(lambda: all(sentinel.knows_all(replicas=1) for sentinel in self.sentinels))
+        self.wait_for_servers(CALM_MS)
 
 
 @contextmanager
@@ -85,8 +122,7 @@ def trio() -> Iterator[Trio]:
         settings = {"appendonly": "yes", "appendfsync": "always", "repl-diskless-sync-delay": "0"}
         ports = [stack.enter_context(reserved_port()) for _ in range(2 + COUNT)]
         servers = {
-            port: stack.enter_context(ValkeyServer(port=str(port), **settings))
-            for port in ports[:2]
+            port: stack.enter_context(Watched(port=str(port), **settings)) for port in ports[:2]
         }
         primary, replica = servers.values()
         replica.follow(primary)
@@ -94,4 +130,6 @@ def trio() -> Iterator[Trio]:
             stack.enter_context(Sentinel(port, ports[0], down_after_ms=DOWN_AFTER_MS))
             for port in ports[2:]
         ]
-        yield Trio(servers, sentinels)
+        found = Trio(servers, sentinels)
+        stack.callback(found.let_end)
+        yield found

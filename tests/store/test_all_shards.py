@@ -94,7 +94,7 @@ async def test_nothing_is_taken_while_one_shard_of_another_server_lives(
     assert look.node == THEIRS
     assert look.is_raised
     deployment.hold_raised()
-    assert await deployment.looks(gate, 20 * LEASE_S)
+    assert await deployment.looks(gate, 150 * LEASE_S)
     gate.close()
 
 

@@ -112,12 +112,13 @@ async def test_a_publish_that_later_calls_overtake_while_keys_move_is_kept(
 
 async def test_the_risks_of_a_failover_are_read_from_the_primary(nodes: Cluster) -> None:
     primary = primary_at(nodes.url)
+    nodes.owner.set(cluster_node_timeout=str(NODE_TIMEOUT_MS))
     [lossy] = await failover_risks(primary, "everysec")
     assert "Only durability replicas:n" in lossy
     nodes.owner.set(cluster_node_timeout="15000")
     [slow] = await failover_risks(primary, "replicas:1")
     assert slow.startswith("cluster-node-timeout is 15000:")
-    nodes.owner.set(cluster_node_timeout=str(NODE_TIMEOUT_MS))
+    nodes.heal()
 
 
 async def test_a_reader_follows_a_slot_that_moves(nodes: Cluster) -> None:

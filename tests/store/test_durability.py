@@ -24,6 +24,7 @@ from holdfast.store.store import Store
 from holdfast.store.writing import replicas
 from holdfast.store.writing.replicas import Replicas
 from holdfast.web.tasks import cancel
+from tests.slowness import times_slower
 from tests.store.servers import ValkeyServer, primary_at
 from tests.store.store_process import ids, message, session, until
 
@@ -107,7 +108,7 @@ async def test_an_unconfirmed_message_has_an_unknown_outcome_and_does_not_delay_
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(replicas, "_TIMEOUT_MS", 1000)
+    monkeypatch.setattr(replicas, "_TIMEOUT_MS", round(1000 * times_slower(most=5.0)))
     async with opened(primary, "replicas:1") as store:
         publisher = Publisher(store)
         replica.freeze()
@@ -216,7 +217,7 @@ async def test_replicas_that_do_not_answer_are_noticed_without_a_message(
     primary: ValkeyServer, replica: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicas, "_LOOK_S", 0.01)
-    monkeypatch.setattr(replicas, "_TIMEOUT_MS", 300)
+    monkeypatch.setattr(replicas, "_TIMEOUT_MS", round(300 * times_slower(most=5.0)))
     asked = Replicas(Reader(primary_at(primary.url)), RedisKeys("holdfast"), 1)
     told: list[str] = []
     asked.on_change = lambda: told.append(asked.complaint)

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from holdfast.store.links.connection import StoreUnavailable, StoreUnreachable
+from tests.slowness import times_slower
 from tests.store.caller import Caller, calling, until
 from tests.store.servers import ValkeyServer
 
@@ -69,7 +70,8 @@ async def test_the_first_connection_waits_for_a_store_that_loads_its_data(
     valkey.ask("SAVE")
     valkey.kill()
     with caplog.at_level(logging.INFO):
-        valkey.launch(key_load_delay="300", loading_process_events_interval_bytes="1024")
+        delay = str(round(300 * times_slower(most=5.0)))
+        valkey.launch(key_load_delay=delay, loading_process_events_interval_bytes="1024")
         await until(partial(_accepts, valkey))
         async with calling(valkey.url) as caller:
             assert await caller.link.ask("DBSIZE") == 3000

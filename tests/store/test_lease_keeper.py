@@ -15,6 +15,7 @@ from holdfast.store.opening import lease_keeper
 from holdfast.store.opening.lease import SPEAK_S, Lease
 from holdfast.store.opening.lease_keeper import LeaseKeeper
 from holdfast.web.tasks import cancel
+from tests.slowness import times_slower
 from tests.store.caller import until
 from tests.store.cluster import until as until_now
 from tests.store.servers import ValkeyServer, primary_at
@@ -181,7 +182,7 @@ async def test_a_primary_must_have_each_raise_confirmed_by_a_replica() -> None:
             await holder.speaks()
             # A primary that is cut off counts on its replica for a minute.
             replica.freeze()
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.3 * times_slower(most=5.0))
             assert not holder.wait(SPEAK_S + 0.2)
             await asyncio.sleep(0.3)
             assert not holder.lease.may_speak()
@@ -258,7 +259,7 @@ class Played(Reader):
 async def speaks(store: Played) -> bool:
     """Whether the holder of the lease speaks after some raises."""
     async with holding(store) as holder:
-        for _ in range(10):
+        for _ in range(30):
             await asyncio.sleep(0.01)
             if holder.lease.may_speak():
                 return True
@@ -342,7 +343,7 @@ async def test_a_primary_with_a_full_disk_must_have_a_replica_that_answers() -> 
         async with holding(reader(primary)) as holder:
             await holder.speaks()
             replica.freeze()
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.3 * times_slower(most=5.0))
             assert not holder.wait(SPEAK_S + 0.2)
             await asyncio.sleep(0.3)
             assert not holder.lease.may_speak()

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from holdfast.store.links.reply_errors import LinkClosed, ScriptFailed, StoreRefused
+from tests.slowness import times_slower
 from tests.store.caller import FAIL, calling, until
 from tests.store.servers import ValkeyServer
 
@@ -204,8 +205,9 @@ async def test_a_process_that_was_suspended_reads_answers_before_it_gives_up_the
 
 @pytest.mark.slow
 async def test_a_store_that_freezes_is_noticed_without_a_call(valkey: ValkeyServer) -> None:
-    async with calling(valkey.url, timeout_s=0.5) as caller:
-        await asyncio.sleep(1.0)
+    limit_s = 0.5 * times_slower(most=5.0)
+    async with calling(valkey.url, timeout_s=limit_s) as caller:
+        await asyncio.sleep(2 * limit_s)
         assert caller.states == []
         valkey.freeze()
         await caller.is_away()

@@ -13,7 +13,7 @@ from tests.integration.talker import Talker
 from tests.serving import Server
 
 MANY = 300
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 
 
 class Person(Talker):
@@ -51,7 +51,7 @@ def _ask(url: str, data: Path, path: str, body: object = None) -> Any:
         None if body is None else json.dumps(body).encode(),
         {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         return json.load(response)
 
 

@@ -12,6 +12,7 @@ from holdfast.compose.opening import open_storage
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.settings import Settings
 from holdfast.store.store import Store
+from tests.slowness import times_slower
 from tests.store.caller import Caller, until
 from tests.store.servers import TAG, ValkeyServer
 from tests.store.store_process import message
@@ -62,7 +63,7 @@ async def lost_by_failover(caller: Caller, accident: Callable[[], None]) -> set[
     """
     await asyncio.sleep(0.2)
     safe = len(caller.answers)
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(0.5 * times_slower(most=5.0))
     accident()
     answered = len(caller.answers)
     await until(lambda: len(caller.answers) > answered + 1000)

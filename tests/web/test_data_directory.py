@@ -17,7 +17,7 @@ from holdfast.supervisor.control import CONTROL_FILE, socket_for_commands
 from tests.abuse.attacker import Person
 from tests.web.programs import Program
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 SOMEBODY_ELSE = 12345
 
 

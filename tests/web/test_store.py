@@ -13,7 +13,7 @@ from holdfast.settings import Settings
 from holdfast.store.format.keys import RedisKeys
 from tests.store.servers import ValkeyServer
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 
 
 def settings(home: Path, **given: Any) -> Settings:

@@ -96,7 +96,7 @@ class World:
             method=method,
         )
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=10) as response:
+        with opener.open(request, timeout=60) as response:
             text = response.read()
         return json.loads(text) if text else None
 
