@@ -8,6 +8,7 @@ from typing import Final
 
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.hello import Hello, greet
+from holdfast.web.forwarding.shard_link import Link
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +38,8 @@ class LinkKeeper:
 
     async def _hold(self) -> bool:
         """Make a link; return when it has ended. Returns whether it could be used."""
-        link, loop = self._far.link(), asyncio.get_running_loop()
-        greeted: asyncio.Future[bool] = loop.create_future()
+        link = self._far.link()
+        greeted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def settle(fault: str | None) -> None:
             greeted.set_result(fault is None)
@@ -48,7 +49,7 @@ class LinkKeeper:
         greet(link, self._hello, self._fault_of, settle)
         try:
             async with asyncio.timeout(_GREETING_S):
-                await loop.create_unix_connection(link.as_protocol, str(self._path))
+                await self._connect(link)
                 await asyncio.wait((greeted, link.ended), return_when=asyncio.FIRST_COMPLETED)
             if not greeted.done():
                 return False
@@ -56,6 +57,14 @@ class LinkKeeper:
             return greeted.result()
         finally:
             link.close()
+
+    async def _connect(self, link: Link) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.create_unix_connection(link.as_protocol, str(self._path))
+        except BaseException:
+            link.give_up()
+            raise
 
     def _fault_of(self, peer: Hello) -> str | None:
         fault = self._hello.fault_of(peer)

@@ -97,6 +97,15 @@ class Link:
         if self._transport is not None:
             self._transport.close()
 
+    def give_up(self) -> None:
+        """Have no connection: it was not made to the end, and the event loop has closed it.
+
+        That of uvloop does not tell a link that it has connected already.
+        """
+        self._transport, self._unsent = None, []
+        if not self.ended.done():
+            self.ended.set_result(None)
+
     def abort(self) -> None:
         """Close the connection at once."""
         if self._transport is not None:

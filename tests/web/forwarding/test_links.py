@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from holdfast.compose.forwarding import listen_for_links
 from holdfast.compose.placement import Placement
@@ -150,6 +151,33 @@ async def test_a_link_that_is_not_accepted_in_time_is_asked_for_again(
         await both.listen()
         await both.linked()
     assert attempts == 2
+
+
+def test_a_keeper_that_is_stopped_just_when_its_link_is_connected_ends_in_order(path: Path) -> None:
+    """Then uvloop closes the connection that the link has, and tells it nothing."""
+    faults: list[Any] = []
+
+    async def play() -> bool:
+        loop: Any = asyncio.get_running_loop()
+        connect = loop.create_unix_connection
+        both = Ends(path, DOOR, HOME)
+
+        async def connect_and_stop(factory: Any, path: str) -> Any:
+            # In the turn in which the link hears that it is connected, and before that.
+            loop.call_soon(task.cancel)
+            return await connect(factory, path)
+
+        loop.create_unix_connection = connect_and_stop
+        loop.set_exception_handler(lambda _, context: faults.append(context))
+        await both.listen()
+        task = asyncio.create_task(both.keeper.run())
+        await asyncio.wait([task])
+        both.server.close()
+        await asyncio.sleep(0)
+        return task.cancelled()
+
+    assert uvloop.run(play())
+    assert faults == []
 
 
 async def test_a_lost_link_is_made_again(path: Path) -> None:
