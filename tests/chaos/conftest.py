@@ -6,6 +6,10 @@ from random import SystemRandom
 
 import pytest
 
+# Most start several servers, whose imports alone take 5 to 10 s of a processor, of which a test may
+# have a tenth.
+LIMIT_S = 300.0
+
 
 @pytest.fixture(scope="session")
 def chaos_s(request: pytest.FixtureRequest) -> float:
@@ -24,8 +28,12 @@ def seeds(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Add the duration of the chaos tests to their time limits."""
+    """Give these tests more time than others, and those of the chaos its duration, too."""
     seconds = config.getoption("--chaos-seconds")
     for item in items:
+        if "tests/chaos" not in str(item.path):
+            continue
         if "chaos_s" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.timeout(2 * seconds + 120))
+            item.add_marker(pytest.mark.timeout(2 * seconds + LIMIT_S))
+        elif item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(LIMIT_S))

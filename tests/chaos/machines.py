@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from bench.processes import reserved_port
-from tests.chaos.processes import SERVER
+from tests.chaos.processes import SERVER, START_LIMIT_S
 from tests.chaos.proxy import Address, Proxy, Way
 from tests.chaos.twin import Twin
 from tests.store.sentinels import COUNT, SERVICE, Sentinel
@@ -20,7 +20,7 @@ from tests.store.servers import ValkeyServer
 # As in the compose file.
 _SENTINEL = {"down_after_ms": 2000, "failover_timeout_ms": 6000}
 _STORE = {"appendonly": "yes", "appendfsync": "everysec", "repl-diskless-sync-delay": "0"}
-LIMIT_S = 60.0
+LIMIT_S = START_LIMIT_S
 
 
 class Store(ValkeyServer):

@@ -22,13 +22,15 @@ import pytest
 from holdfast.supervisor.asking import ask
 from holdfast.supervisor.control import CONTROL_FILE, Do
 from tests.chaos import steps
+from tests.chaos.processes import START_LIMIT_S
+from tests.chaos.supervised import RESTART_S
 from tests.serving import PROGRAM, environment, kill_orphans_in
 from tests.web.people import Person
 from tests.web.requests import HANDSHAKE
 
 pytestmark = pytest.mark.slow  # each starts several processes
 
-LIMIT_S = 60.0
+LIMIT_S = START_LIMIT_S
 PEOPLE = 6
 # What a supervisor says of a worker that it kills because it does not run.
 FROZEN = "has not run for"
@@ -97,7 +99,7 @@ class Deployment:
             await asyncio.sleep(0.05)
 
     def _restart(self) -> list[dict[str, Any]]:
-        return [*ask(self.data / CONTROL_FILE, do=Do.RESTART)]
+        return [*ask(self.data / CONTROL_FILE, do=Do.RESTART, timeout=RESTART_S)]
 
     def stop(self) -> int:
         self.process.terminate()

@@ -13,11 +13,11 @@ import aiohttp
 import orjson
 
 from bench.processes import reserved_port
-from tests.chaos.processes import SERVER
+from tests.chaos.processes import SERVER, START_LIMIT_S
 from tests.chaos.proxy import Address
 from tests.chaos.supervised import Supervised
 
-LIMIT_S = 60.0
+LIMIT_S = START_LIMIT_S
 NOT_YET = ("the server is still starting", "a restart is under way")
 STANDBY = "standby: another server has the store\n"
 # What /readyz answers; 0 if nobody listens.
@@ -85,7 +85,7 @@ class Twin(Supervised):
         self._config.write_text(text.replace(old, new))
 
     async def readiness(self) -> Answer:
-        timeout = aiohttp.ClientTimeout(total=2.0)
+        timeout = aiohttp.ClientTimeout(total=10.0)
         try:
             async with (
                 aiohttp.ClientSession(timeout=timeout) as http,
