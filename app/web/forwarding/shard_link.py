@@ -98,9 +98,9 @@ class Link:
             self._transport.close()
 
     def give_up(self) -> None:
-        """Have no connection: it was not made to the end, and the event loop has closed it.
+        """Forget the connection, which the event loop has closed before it was made completely.
 
-        That of uvloop does not tell a link that it has connected already.
+        uvloop does not say so to a link that it has connected already.
         """
         self._transport, self._unsent = None, []
         if not self.ended.done():
