@@ -13,6 +13,7 @@ from typing import Protocol
 
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.messages.message import Message, MessageRecord
+from holdfast.delivery.messages.shard_call import effect_of
 from holdfast.delivery.messages.storing import PersistOutcome
 
 Answered = Callable[[PersistOutcome], None]
@@ -71,6 +72,19 @@ def spared_by(message: Message) -> Collection[str]:
 def crossing_of(message: Message) -> Crossing | None:
     """Return the message's record, or None if no such call appends it."""
     return record_of(message.records, Crossing)
+
+
+def needs_frame(message: Message) -> bool:
+    """Return whether the call that stores the message has to append something for other shards.
+
+    That is the message, or the answer to the call that asked for it.
+    """
+    if message.records is None:
+        return False
+    crossing, effect = crossing_of(message), effect_of(message)
+    return (crossing is not None and not crossing.is_framed) or (
+        effect is not None and not effect.is_framed
+    )
 
 
 class CrossingPort(Protocol):

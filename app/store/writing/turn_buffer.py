@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
+from holdfast.delivery.messages.crossing import needs_frame
 from holdfast.delivery.messages.former_attempts import former_of
 from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark, Marked
 from holdfast.delivery.messages.message import Message
@@ -113,7 +114,7 @@ class TurnBuffer:
         if _has_left(turn, message, receivers):
             turn = self._next()
         is_keyed = publish_key_of(message) is not None
-        if self.framing is not None and self.framing.size_of(message):
+        if self.framing is not None and needs_frame(message):
             turn = self._behind_framed(_KEYED if is_keyed else _KEPT)
         kind = turn.keyed if is_keyed else turn.messages
         kind.append(PendingPublish(message, receivers, done, fields))
@@ -145,7 +146,7 @@ class TurnBuffer:
         turn = self._turns[-1]
         if any(_has_left(turn, each.message, each.targets) for each in moves):
             turn = self._next()
-        if self.framing is not None and any(self.framing.size_of(each.message) for each in moves):
+        if self.framing is not None and any(needs_frame(each.message) for each in moves):
             turn = self._behind_framed(_MOVED)
         turn.moves += moves
         turn.gone.update([each.message.id for each in moves])

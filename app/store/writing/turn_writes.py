@@ -5,6 +5,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
+from holdfast.delivery.messages.crossing import needs_frame
 from holdfast.delivery.messages.marks import NO_HAND_OVERS, BatchMark, Mark, Marked
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move, Outcome
@@ -380,7 +381,7 @@ def _cost_of_message(pending: PendingPublish) -> int:
 
 
 def _cost_of_key(pending: PendingPublish, journal: DeliveryJournal, framing: Framing | None) -> int:
-    is_alone = journal.is_writing or (framing is not None and framing.size_of(pending.message) > 0)
+    is_alone = journal.is_writing or (framing is not None and needs_frame(pending.message))
     return MOST if is_alone else KEY
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.delivery.messages.crossing import Crossing
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.publish_key import PublishKey
@@ -47,6 +48,8 @@ def message(id: int, *, key: str = "", size: int = 10) -> Message:
     found.is_durable = True
     if key:
         PublishKey(key).identify(found)
+    if id % 2 == 0:
+        Crossing.add_to(found)
     return found
 
 
