@@ -346,6 +346,8 @@ def test_only_the_newest_of_many_sockets_of_a_session_gets_its_messages(target: 
             other.close()
 
 
+# Both take 25 s of a processor where nothing is compiled.
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("unit", [frame(b"{}"), frame(b"", PING)], ids=["messages", "pings"])
 def test_many_small_frames_take_turns_with_others(unit: bytes, target: Target) -> None:
     data = unit * (256 * 1024 // len(unit)) + frame(struct.pack("!H", NORMAL), CLOSE)

@@ -25,7 +25,7 @@ _AFTER_S = 0.7
 # three times as long.
 _BAR_S = 1.0
 _LONGEST_S = 3.0
-_BEGIN_LIMIT_S = 60.0
+_BEGIN_LIMIT_S = 150.0
 # For all restarts, too; the long form has many.
 _LIMIT_S = 600.0
 _PATIENCE_S = 60.0
