@@ -11,6 +11,7 @@ from aiohttp import web
 
 from docs.examples import openid, proxy, tokens
 from holdfast.compose import serving
+from tests.slowness import times_slower
 from tests.unit.login.signing import SECRET, jwk, rsa_key, token
 from tests.web.people import Json, Provider, ServerAndClients, server_and_clients, settings, until
 
@@ -99,10 +100,15 @@ async def test_a_service_logs_in_at_its_provider_and_renews_its_login(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    provider = Keycloak(valid_s=3)
+    slower = round(times_slower(most=4.0))
+    provider = Keycloak(valid_s=3 * slower)
     issuer = await provider.run(aiohttp_server)
     monkeypatch.setenv("CLIENT_SECRET", CLIENT_SECRET)
-    given = OF_KEYCLOAK | {"login_issuer": issuer, "rights": OF_LISTENERS, "login_warning": 2000}
+    given = OF_KEYCLOAK | {
+        "login_issuer": issuer,
+        "rights": OF_LISTENERS,
+        "login_warning": 2000 * slower,
+    }
     async with server_and_clients(tmp_path, **given) as home:
         listening = asyncio.ensure_future(openid.main(issuer, CLIENT, home.url, "/orders/new"))
         try:

@@ -211,5 +211,5 @@ def test_a_successor_at_another_port_leaves_nothing_open_at_the_former(
 def test_a_successor_whose_supervisor_ends_says_so_and_ends(played: PlayedSupervisor) -> None:
     successor, _ = played.prepare()
     successor.channel.close()
-    assert successor.process.wait(30.0) == 2
+    assert successor.process.wait(60.0) == 2
     PlainClient(played.url).publish(1)

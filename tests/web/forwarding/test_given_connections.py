@@ -19,6 +19,7 @@ from tests.store.store_process import until
 from tests.web.doors.stage import Talk
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Person
+from tests.web.people import until as until_async
 from tests.web.requests import encode, post
 
 DOORS = pytest.mark.parametrize("door", [0, 1])
@@ -404,8 +405,13 @@ async def test_messages_of_a_given_connection_come_once(both: Workers, door: int
             replies = orjson.loads((await line.ask(asking)).body)
             heard += [each["data"] for each in replies if "data" in each]
         await asyncio.sleep(0.6)
-        replies = orjson.loads((await line.ask(asking)).body)
-        heard += [each["data"] for each in replies if "data" in each]
+
+        async def has_heard_all() -> bool:
+            replies = orjson.loads((await line.ask(asking)).body)
+            heard.extend(each["data"] for each in replies if "data" in each)
+            return len([each for each in heard if isinstance(each, int)]) >= 2 * IN_A_ROW
+
+        await until_async(has_heard_all)
     await until_given(both, door)
     assert [each for each in heard if isinstance(each, int)] == [*range(2 * IN_A_ROW)]
 

@@ -1,6 +1,5 @@
 """Clients may use any worker as their door."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -108,8 +107,11 @@ async def test_messages_on_a_lost_connection_come_again(
     await abroad.connect()
     assert await deliver(both, 1 - door, abroad) == [1]
     await abroad.http.close()
-    # A door looks for lost connections a few times a second.
-    await asyncio.sleep(0.6)
+    # A door looks for lost connections a few times a second, and tells the home of them.
+    forwarding = both.servers[door].forwarding
+    assert forwarding is not None
+    far = forwarding._far[1 - door]
+    await until(lambda: len(far._given) == 0)
     assert [each["data"] for each in await again.connect() if "data" in each] == [1]
 
 
