@@ -149,13 +149,14 @@ class Arena:
         within_s: float = math.inf,
         drain_s: float = DRAIN_S,
         is_time: Callable[[], bool] = lambda: True,
+        start_s: float = START_S,
     ) -> Result:
         """Run all clients while the faults happen, then wait until the rest is delivered.
 
-        The first fault happens as soon as `is_time` says so.
+        The first fault happens as soon as `is_time` says so, or after `start_s`.
         """
         async with self.crowd(drain_s):
-            await self._wait_for(is_time, START_S)
+            await self._wait_for(is_time, start_s)
             await asyncio.gather(
                 self.nemesis.run(steps, within_s=within_s, after_each=self.scan),
                 asyncio.sleep(at_least_s),

@@ -127,6 +127,8 @@ class Requester(Listener):
         # By the channels of their replies: all requests, and those that may have no outcome yet.
         self._tags: dict[str, str] = {}
         self._open: dict[str, Mode] = {}
+        # How many replies of receivers it got.
+        self.replies = 0
 
     @property
     def is_there(self) -> bool:
@@ -179,6 +181,7 @@ class Requester(Listener):
         if not address.startswith(self._ret):
             return
         status = (event.get("ext") or {}).get("status", "")
+        self.replies += "by" in data
         self._history.note(
             self.name,
             What.OUTCOME,

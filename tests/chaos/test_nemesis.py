@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.arena import HISTORY, arena
+from tests.chaos.arena import HISTORY, Arena, arena
 from tests.chaos.checker import Invariant, Result
 from tests.chaos.correspondents import add_correspondents
 from tests.chaos.hand_overs import add_people
@@ -19,6 +19,8 @@ from tests.chaos.history import What, about, read
 from tests.chaos.manners import Manner
 from tests.chaos.nemesis import HAND_OVERS, NETWORK, PROMOTIONS, SERVER, Kind, schedule
 from tests.chaos.paired import Paired
+from tests.chaos.receiver import Receiver
+from tests.chaos.requesters import Requester
 from tests.chaos.supervised import Supervised
 from tests.chaos.talker import SocketTalker
 
@@ -37,6 +39,8 @@ FEW = {"retries": -1, "maxEntries": 5}
 # Parts of the time that was asked for; those with fewer receivers come on top of it.
 FULL = 0.5
 BRIEF = 0.1
+# Until all receivers have something to do.
+AT_WORK_S = 100.0
 # For what need not drain.
 BRIEF_DRAIN_S = 3.0
 
@@ -87,7 +91,20 @@ async def torment(home: Path, seed: int, seconds: float, kinds: Kinds, durabilit
         ring.add_publisher("insistent", has_keys=True)
         add_correspondents(ring)
         ring.add_operator("joe/1", "bob/1", "max/1")
-        return await ring.play(schedule(seed, seconds, kinds), within_s=seconds)
+        return await ring.play(
+            schedule(seed, seconds, kinds),
+            within_s=seconds,
+            # However slow the machine is, the faults meet all of them at work.
+            is_time=lambda: are_at_work(ring, seconds),
+            start_s=AT_WORK_S,
+        )
+
+
+def are_at_work(ring: Arena, count: float) -> bool:
+    """Return whether all receivers took something, together so much, and a request had a reply."""
+    taken = [each.accepted for each in ring.receivers if isinstance(each, Receiver)]
+    replies = sum(each.replies for each in ring.receivers if isinstance(each, Requester))
+    return all(taken) and sum(taken) > count and replies > 0
 
 
 async def cut_off(home: Path, seed: int, seconds: float) -> Result:
