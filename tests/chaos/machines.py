@@ -124,7 +124,12 @@ class Pair(Generic[M]):
 
     async def are_well(self) -> None:
         """Wait until one server serves and the other one waits, on a store that is whole."""
-        await self.other(await self.active()).twin.waits()
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + LIMIT_S
+        # One that gets no processor for as long as its lease lasts changes places with the other.
+        while not await self.other(await self.active()).twin.is_waiting():
+            assert loop.time() < ends, "\n".join(each.log() for each in self.twins)
+            await asyncio.sleep(0.1)
         await self.are_whole()
 
     async def are_whole(self) -> None:

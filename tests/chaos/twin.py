@@ -100,6 +100,11 @@ class Twin(Supervised):
         await self.answers(lambda found: found == (503, STANDBY))
         await self.until(lambda: self._waited >= self._waited_before + self.count)
 
+    async def is_waiting(self) -> bool:
+        """Return whether it waits for another server, with all of its workers."""
+        have_begun = self._waited >= self._waited_before + self.count
+        return have_begun and await self.readiness() == (503, STANDBY)
+
     @property
     def _waited(self) -> int:
         """How many workers have begun to wait."""
