@@ -63,6 +63,8 @@ def sort_by(page: Page, place: str, heads: list[Head | None]) -> None:
     look_at(page, f"{place}?{urlencode(asked)}")
 
 
+# It looks at each page twice, which takes over two minutes with a tenth of a processor.
+@pytest.mark.timeout(400)
 def test_every_column_with_data_sorts_its_table_both_ways(page: Page, world: World) -> None:
     shown = [each.partition("?")[0] for each in addresses(world)]
     places = page.get_by_role("navigation").get_by_role("link").all()
