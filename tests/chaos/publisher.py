@@ -64,7 +64,7 @@ class Publisher:
         self._addresses = addresses
         self._is_work = is_work
         self._pause_s = pause_s
-        self._serial = 0
+        self.serial = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         """Publish until told to stop; then give up what is not answered soon."""
@@ -85,13 +85,13 @@ class Publisher:
 
     async def publish(self, channel: str, stop: asyncio.Event) -> Phase:
         """Publish one message, and record its outcome."""
-        self._serial += 1
-        tag = f"{self.name}-{self._serial}"
+        self.serial += 1
+        tag = f"{self.name}-{self.serial}"
         data = {"tag": tag, "padding": "x" * self._random.randrange(200)}
         priority = self._random.choice(self._priorities)
         known = {
             "tag": tag,
-            "serial": self._serial,
+            "serial": self.serial,
             "channel": channel,
             "priority": priority,
         }

@@ -23,7 +23,7 @@ from tests.pages import ROOT, USUAL_PLACE
 from tests.serving import Server, Servers, environment
 
 EXAMPLES = ROOT / "docs" / "examples"
-LIMIT_S = 30
+LIMIT_S = 60
 T = TypeVar("T")
 
 

@@ -30,6 +30,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.untraced]
 NAMESPACE = "test"
 IMPATIENT = {"retries": -1, "responseTimeout": 300, "delay": 100}
 LOST_S = 1.0
+# How many messages a client says and another one accepts meanwhile, however slow they are.
+LOST = 3
 TAKES_OVER_S = 60.0
 # What the server says when it has told the store everything again.
 TOLD = re.compile(r"has what the server knows again: wrote (\d+) messages?, removed (\d+)")
@@ -46,10 +48,12 @@ class Played(NamedTuple):
 async def lose_a_second(home: Path, nodes: Cluster, ingest: Callable[[], None]) -> Played:
     """Play clients of all kinds over a failover to a replica that lacks the last second."""
     async with arena(home, seed=1, redis=nodes.url, namespace=NAMESPACE) as ring:
-        ring.add_receiver("joe/1", Manner(refuses_one_in=20, stumbles_at=30, crashes_after=12))
+        joe = ring.add_receiver(
+            "joe/1", Manner(refuses_one_in=20, stumbles_at=30, crashes_after=12)
+        )
         ring.add_receiver("ann/1", Manner(acks=False, refuses_one_in=25, options=IMPATIENT))
         ring.add_receiver("bob/1", Manner(holds_back_at=15, held_s=0.2), by=SocketTalker)
-        ring.add_publisher("careful")
+        careful = ring.add_publisher("careful")
         ring.add_publisher("insistent", has_keys=True)
         add_correspondents(ring)
         async with ring.crowd():
@@ -60,7 +64,11 @@ async def lose_a_second(home: Path, nodes: Cluster, ingest: Callable[[], None]) 
             # From now on, its replica cannot follow it.
             owner.ask("ACL", "SETUSER", "default", "-psync", "-sync")
             owner.ask("CLIENT", "KILL", "TYPE", "replica")
+            said, heard = careful.serial + LOST, joe.accepted + LOST
             await asyncio.sleep(LOST_S)
+            async with asyncio.timeout(TAKES_OVER_S):
+                while careful.serial < said or joe.accepted < heard:  # noqa: ASYNC110 - no event
+                    await asyncio.sleep(0.1)
             await asyncio.to_thread(ingest)
             owner.kill()
             async with asyncio.timeout(TAKES_OVER_S):

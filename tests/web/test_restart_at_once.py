@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.clients.deployment import Deployment, deployed
 
-LIMIT_S = 30.0
+LIMIT_S = 60.0
 
 
 def test_a_server_that_says_it_is_ready_may_be_restarted(tmp_path: Path) -> None:
