@@ -16,7 +16,7 @@ PAUSE_S = 0.005
 
 class Client:
     def __init__(self, host: str, port: int) -> None:
-        self._socket = socket.create_connection((host, port), timeout=30)
+        self._socket = socket.create_connection((host, port), timeout=60)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._cookie = ""
 

@@ -24,7 +24,7 @@ from tests.web.requests import HANDSHAKE
 
 DOORS = ("haproxy", "nginx")
 _LOOK_S = 0.5
-_START_LIMIT_S = 30.0
+_START_LIMIT_S = 60.0
 
 
 class Door:

@@ -19,7 +19,7 @@ from tests.chaos.proxy import Proxy, Way
 from tests.chaos.steps import OF_FORMER, OF_SUCCESSOR
 from tests.chaos.supervised import Supervised
 
-RETURNS_S = 30.0
+RETURNS_S = 60.0
 _LOOK_S = 0.05
 _LAST_MOMENT_S = 0.3
 _DUMP = """

@@ -7,7 +7,7 @@ from tests.chaos.processes import SERVER, Processes
 from tests.chaos.talker import Talker
 from tests.store.servers import ValkeyServer
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 
 
 class Stage:

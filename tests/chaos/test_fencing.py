@@ -11,7 +11,7 @@ from tests.chaos.processes import Processes
 from tests.chaos.stage import Stage
 from tests.chaos.talker import Denied, Lost, NotSent, Talker, reply_to
 
-ENDS_WITHIN_S = 30.0
+ENDS_WITHIN_S = 60.0
 JOE = {"ack": True, "delivery": {"session": "joe/1", "retries": -1}}
 
 pytestmark = pytest.mark.slow

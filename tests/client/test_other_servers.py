@@ -15,7 +15,7 @@ pytestmark = pytest.mark.untraced
 
 PEERS = [COMETD_JAVA, COMETD_NODE, FAYE]
 ALL = ("websocket", "long-polling")
-LIMIT_S = 30
+LIMIT_S = 60
 Run = Callable[[Peer], RunningPeer]
 
 over_each_transport = pytest.mark.parametrize(

@@ -251,5 +251,5 @@ def operator(server: Server | FormerServer, path: str, body: Json | None = None)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{server.url}/admin/api/v1{path}", data, headers)
-    with urllib.request.urlopen(request, timeout=30) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         return json.load(response)

@@ -17,7 +17,7 @@ from holdfast.store.links.primary import Primary
 from holdfast.store.links.url import StoreUrl
 from holdfast.store.local.embedded import server_binary
 
-_START_LIMIT_S = 30.0
+_START_LIMIT_S = 60.0
 _ENDER = shutil.which("setpriv")
 
 

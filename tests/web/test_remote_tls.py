@@ -21,7 +21,7 @@ def test_a_publish_without_tls_fails_at_the_first_attempt(tmp_path: Path) -> Non
             capture_output=True,
             text=True,
             check=False,
-            timeout=30,
+            timeout=60,
         )
         assert done.returncode == Exit.UNREACHABLE
         assert "or, if it uses TLS, write https://" in done.stderr
@@ -40,7 +40,7 @@ def test_the_token_is_not_sent_to_an_untrusted_server(tmp_path: Path) -> None:
             command = [*asked, "--url", f"{scheme}://localhost:{port}"]
             env = {**environment(), **variables}
             return subprocess.run(
-                command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=30
+                command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=60
             )
 
         doubtful = run()

@@ -54,7 +54,7 @@ class PlainClient:
         body = json.dumps([message]).encode()
         headers = {"Content-Type": "application/json", "Cookie": self._cookie}
         request = urllib.request.Request(self._url, body, headers)
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             self._cookie = response.headers.get("Set-Cookie", self._cookie).partition(";")[0]
             replies: list[dict[str, Any]] = json.load(response)
         return replies

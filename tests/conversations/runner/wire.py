@@ -12,7 +12,7 @@ from multidict import CIMultiDict
 from tests.conversations.runner.notation import JSON
 from tests.conversations.runner.stories import Body
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 RECEIVE_BUFFER = 65536
 
 

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from tests.web.forwarding.workers import Workers
-from tests.web.people import Json
+from tests.web.people import Json, until
 
 API = "/admin/api/v1"
 
@@ -33,6 +33,17 @@ class Operator:
             if status == 200 and not found.get("unanswered"):
                 return found
         pytest.fail(f"GET {path}: {found}")
+
+    async def audited(self, count: int) -> list[Json]:
+        """Return the audit once it has so many entries: no change waits until its own is stored."""
+        entries: list[Json] = []
+
+        async def has_all() -> bool:
+            entries[:] = (await self.get("/audit"))["items"]
+            return len(entries) >= count
+
+        await until(has_all)
+        return entries
 
     async def change(self, method: str, path: str, body: Json | None = None, **params: Any) -> Json:
         status, found = await self.ask(method, path, json=body, params=params)

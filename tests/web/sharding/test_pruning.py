@@ -10,7 +10,7 @@ from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Person
 
 NEWS = "/news/today"
-LIMIT_S = 30.0
+LIMIT_S = 60.0
 
 
 def pruned(server: RunningServer) -> set[str]:

@@ -15,7 +15,7 @@ from tests.web.sharding.test_crossing import publish
 pytestmark = pytest.mark.untraced
 
 JOBS = "/jobs/a"
-LIMIT_S = 30.0
+LIMIT_S = 60.0
 
 
 @pytest.fixture
