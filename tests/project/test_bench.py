@@ -11,6 +11,7 @@ from bench.beside import detuned, multiplied
 from bench.measure import Result, figure
 from bench.pipeline.watch import run
 from bench.plan import BENCH, ServerSpec, Workload, choose, read_servers, read_workloads
+from bench.profile import Profile, plain, stacks
 from bench.run import turns
 from bench.tables import group, table
 from bench.trace import listed, medians
@@ -210,3 +211,37 @@ def test_the_round_in_the_middle_shows_what_is_called_most_first() -> None:
         ["2", "web/send.py", "send"],
         ["1", "web/read.py", "read"],
     ]
+
+
+# What `perf script` prints of three samples: their frames from the innermost one, and an empty line.
+_SAMPLED = """\
+\t7f01 _PyObject_Malloc+0x1a (/usr/lib/libpython3.11.so.1.0)
+\t7f02 CPyDict_GetItem+0x20 (/env/holdfast__mypyc.cpython-311-x86_64-linux-gnu.so)
+\t7f03 CPyDef_hub___Hub____give+0x2e (/env/holdfast__mypyc.cpython-311-x86_64-linux-gnu.so)
+\t7f04 CPyDef_hub___Hub___publish+0x8 (/env/holdfast__mypyc.cpython-311-x86_64-linux-gnu.so)
+
+\tffff tcp_sendmsg+0x4 ([kernel.kallsyms])
+\t7f05 __pyx_f_6uvloop_4loop_8UVStream__try_write+0x1 (/env/uvloop/loop.cpython-311.so)
+\t7f04 CPyDef_hub___Hub___publish+0x8 (/env/holdfast__mypyc.cpython-311-x86_64-linux-gnu.so)
+
+\t7f06 _PyEval_EvalFrameDefault+0x9 (/usr/lib/libpython3.11.so.1.0)
+"""
+
+
+def test_a_profile_counts_what_the_interpreter_does_for_the_function_that_asked_for_it() -> None:
+    profile = Profile()
+    for stack in stacks(_SAMPLED.splitlines()):
+        profile.add(stack)
+    assert profile.samples == 3
+    assert profile.rows(9) == [
+        ("hub.Hub.give", 33.3, 33.3),
+        ("uvloop.UVStream__try_write", 33.3, 33.3),
+        ("interpreted, or not known", 33.3, 0.0),
+    ]
+    assert profile.all["hub.Hub.publish"] == 2
+
+
+def test_a_profile_names_functions_as_the_sources_do() -> None:
+    assert (
+        plain("CPyDef_sharding___arrivals___Arrivals___take") == "sharding.arrivals.Arrivals.take"
+    )
