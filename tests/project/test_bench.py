@@ -213,7 +213,7 @@ def test_the_round_in_the_middle_shows_what_is_called_most_first() -> None:
     ]
 
 
-# What `perf script` prints of three samples: their frames from the innermost one, and an empty line.
+# What `perf script` prints of three samples: the frames of each, from the innermost one.
 _SAMPLED = """\
 \t7f01 _PyObject_Malloc+0x1a (/usr/lib/libpython3.11.so.1.0)
 \t7f02 CPyDict_GetItem+0x20 (/env/holdfast__mypyc.cpython-311-x86_64-linux-gnu.so)
