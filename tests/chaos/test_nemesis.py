@@ -4,7 +4,7 @@ import asyncio
 import math
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.chaos.correspondents import add_correspondents
 from tests.chaos.hand_overs import add_people
 from tests.chaos.history import What, about, read
 from tests.chaos.manners import Manner
-from tests.chaos.nemesis import HAND_OVERS, NETWORK, PROMOTIONS, SERVER, Kind, schedule
+from tests.chaos.nemesis import HAND_OVERS, NETWORK, PROMOTIONS, SERVER, Kind, Step, schedule
 from tests.chaos.paired import Paired
 from tests.chaos.receiver import Receiver
 from tests.chaos.requesters import Requester
@@ -91,20 +91,18 @@ async def torment(home: Path, seed: int, seconds: float, kinds: Kinds, durabilit
         ring.add_publisher("insistent", has_keys=True)
         add_correspondents(ring)
         ring.add_operator("joe/1", "bob/1", "max/1")
-        return await ring.play(
-            schedule(seed, seconds, kinds),
-            within_s=seconds,
-            # However slow the machine is, the faults meet all of them at work.
-            is_time=lambda: are_at_work(ring, seconds),
-            start_s=AT_WORK_S,
-        )
+        return await at_work(ring, schedule(seed, seconds, kinds), seconds)
 
 
-def are_at_work(ring: Arena, count: float) -> bool:
-    """Return whether all receivers took something, together so much, and a request had a reply."""
-    taken = [each.accepted for each in ring.receivers if isinstance(each, Receiver)]
-    replies = sum(each.replies for each in ring.receivers if isinstance(each, Requester))
-    return all(taken) and sum(taken) > count and replies > 0
+async def at_work(ring: Arena, steps: Sequence[Step], seconds: float) -> Result:
+    """Play faults that meet everybody at work, however slow the machine is."""
+
+    def are_at_work() -> bool:
+        taken = [each.accepted for each in ring.receivers if isinstance(each, Receiver)]
+        asking = [each for each in ring.receivers if isinstance(each, Requester)]
+        return all(taken) and sum(taken) > seconds and all(each.replies for each in asking)
+
+    return await ring.play(steps, within_s=seconds, is_time=are_at_work, start_s=AT_WORK_S)
 
 
 async def cut_off(home: Path, seed: int, seconds: float) -> Result:
@@ -115,7 +113,7 @@ async def cut_off(home: Path, seed: int, seconds: float) -> Result:
         ring.add_receiver("fast", Manner(gives_verdicts=False), is_named=False, by=SocketTalker)
         ring.add_publisher("careless", is_careful=False)
         ring.add_publisher("insistent", has_keys=True)
-        return await ring.play(schedule(seed, seconds, NETWORK), within_s=seconds)
+        return await at_work(ring, schedule(seed, seconds, NETWORK), seconds)
 
 
 async def outlive(home: Path, seed: int, seconds: float) -> Result:
@@ -125,7 +123,7 @@ async def outlive(home: Path, seed: int, seconds: float) -> Result:
         ring.add_receiver("fast", Manner(gives_verdicts=False), is_named=False, by=SocketTalker)
         ring.add_publisher("insistent", has_keys=True)
         ring.add_publisher("urgent", priorities=(1, 5, 9))
-        return await ring.play(schedule(seed, seconds, NETWORK + DEATHS), within_s=seconds)
+        return await at_work(ring, schedule(seed, seconds, NETWORK + DEATHS), seconds)
 
 
 async def hand_over(home: Path, seed: int, seconds: float) -> Result:
@@ -133,7 +131,7 @@ async def hand_over(home: Path, seed: int, seconds: float) -> Result:
     async with arena(home, seed=seed, kind=Supervised, durability="always") as ring:
         add_people(ring)
         ring.add_publisher("urgent", priorities=(1, 5, 9))
-        return await ring.play(schedule(seed, seconds, NETWORK + HAND_OVERS), within_s=seconds)
+        return await at_work(ring, schedule(seed, seconds, NETWORK + HAND_OVERS), seconds)
 
 
 async def fail_over(home: Path, seed: int, seconds: float) -> Result:
@@ -152,6 +150,7 @@ async def fail_over(home: Path, seed: int, seconds: float) -> Result:
             within_s=seconds,
             drain_s=BRIEF_DRAIN_S,
             is_time=lambda: eve.is_held,
+            start_s=AT_WORK_S,
         )
 
 
