@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench.plan import BENCH, read_servers
-from bench.processes import Server, started
+from bench.processes import Server, started, without_stores
 from bench.run import CACHE
 from bench.stalls.clients import Client, Message, publish, subscribe
 
@@ -63,12 +63,8 @@ def worked(pids: Iterable[int]) -> float:
 
 def halves(server: Server) -> tuple[list[int], list[int]]:
     """Return the processes of the server and its supervisor, and those of its store."""
-    of_server: list[int] = []
-    of_store: list[int] = []
-    for pid in server.pids:
-        is_store = b"valkey-server" in Path("/proc", str(pid), "cmdline").read_bytes()
-        (of_store if is_store else of_server).append(pid)
-    return of_server, of_store
+    of_server = without_stores(server.pids)
+    return of_server, [pid for pid in server.pids if pid not in of_server]
 
 
 def both(server: Server) -> tuple[int, int]:
