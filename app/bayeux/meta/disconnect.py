@@ -63,7 +63,7 @@ def _disconnect_mode(asked: object) -> DisconnectMode:
 def disconnect(
     life: SessionLife, exchange: Exchange, *, session: Session, message: Json, reply: Json
 ) -> bool:
-    """End the session. Waiting messages travel with this reply if possible.
+    """End the session. Waiting messages travel with this reply, unless they would overtake others.
 
     A named session only becomes away, unless its client ends it. Returns whether the reply is
     complete.
@@ -74,7 +74,7 @@ def disconnect(
             life, exchange, session=session, message=message, reply=reply, mode=mode
         )
         return False
-    if not _disconnect(life, session, reply=reply, mode=mode, now=exchange.now):
+    if not _disconnect(life, exchange, session=session, reply=reply, mode=mode, now=exchange.now):
         return True
     life.state.when_kept(begin_pending(life.answers, message, exchange, reply))
     return False
@@ -96,7 +96,9 @@ def _disconnect_when_published(
         reply["successful"] = True
         # Another client may have taken it over in the meantime.
         if session.client_id == client_id and not session.has_left:
-            must_wait = _disconnect(life, session, reply=reply, mode=mode, now=now)
+            must_wait = _disconnect(
+                life, exchange, session=session, reply=reply, mode=mode, now=now
+            )
         else:
             must_wait = unstored_replies(session) > 0
         if must_wait:
@@ -108,7 +110,13 @@ def _disconnect_when_published(
 
 
 def _disconnect(
-    life: SessionLife, session: Session, *, reply: Json, mode: DisconnectMode, now: float
+    life: SessionLife,
+    exchange: Exchange,
+    *,
+    session: Session,
+    reply: Json,
+    mode: DisconnectMode,
+    now: float,
 ) -> bool:
     """Disconnect the session. Returns whether the reply must wait for the store.
 
@@ -127,12 +135,13 @@ def _disconnect(
     # Before the rest is handed over or discarded: another session of the subject may get these.
     life.undelivered.requeue_all(session, now)
     # The client may have processed these, so they are not sent again while it leaves.
-    life.undelivered.discard_in_flight(session)
+    under_way = life.undelivered.discard_in_flight(session)
     life.answers.dismiss(session, now)
-    life.undelivered.discard_in_flight(session)
+    under_way += life.undelivered.discard_in_flight(session)
     life.ends.end(session, SessionInput.END if leaves_letters else SessionInput.DISCONNECT)
-    if not unstored_replies(session):
-        return leaves_letters
-    # A reply that waits carries no messages.
-    life.undelivered.discard_rest(session, Reason.SESSION_ENDED)
-    return True
+    must_wait = unstored_replies(session) > 0
+    # A reply that waits carries no messages. Over HTTP, this reply takes another connection than
+    # the connects, so the rest could arrive before messages that are under way.
+    if must_wait or (under_way and exchange.pipe is None):
+        life.undelivered.discard_rest(session, Reason.SESSION_ENDED)
+    return must_wait or leaves_letters

@@ -157,11 +157,15 @@ class Undelivered(Generic[R]):
             receiver.queue.clear()
             self._ledger.left(receiver, messages, DISCARDED[reason])
 
-    def discard_in_flight(self, receiver: R) -> None:
-        """Discard the in-flight entries of an ending session; they are not sent again."""
+    def discard_in_flight(self, receiver: R) -> int:
+        """Discard the in-flight entries of an ending session; they are not sent again.
+
+        Returns how many there were.
+        """
         handed = receiver.queue.remove(list(receiver.queue.in_flight()))
         if handed:
             self.discard(receiver, [entry.message for entry in handed], Reason.SESSION_ENDED)
+        return len(handed)
 
     def expire_waiting(self, receiver: R, most: int | None = None) -> int:
         """Remove up to `most` waiting messages that have expired. Returns how many."""

@@ -83,14 +83,36 @@ def test_messages_that_wait_at_a_disconnect_with_a_refusal_are_discarded_at_once
     assert server.balances()
 
 
-def test_the_reply_to_a_disconnect_brings_waiting_messages_but_not_unacked_ones() -> None:
+@pytest.mark.parametrize(("acked", "data"), [(1, []), (2, ["new"])])
+def test_over_http_messages_do_not_overtake_unacked_ones_with_the_reply_to_a_disconnect(
+    acked: int, data: list[str]
+) -> None:
     server = Server(partial(Ack, announces_batch=False))
     client = server.connected(ext={"ack": True})
     client.subscribe("/a")
     server.for_extensions.publish("/a", "old")
     assert client.connect(ext={"ack": 1}).data == ["old"]
     server.for_extensions.publish("/a", "new")
-    assert client.disconnect().data == ["new"]
+    # The reply with the old message may still be on the way, on another connection.
+    assert client.send({"channel": "/meta/disconnect", "ext": {"ack": acked}}).data == data
+    assert server.bayeux.state.hub.counters.acked == acked - 1
+    assert server.balances()
+
+
+def test_over_a_websocket_the_reply_to_a_disconnect_brings_what_waits_behind_unacked_messages() -> (
+    None
+):
+    server = Server(partial(Ack, announces_batch=False))
+    client = server.connected(socket=Socket(), browser="mine", ext={"ack": True})
+    client.subscribe("/a")
+    client.connect(ext={"ack": 1})
+    client.hear()
+    server.for_extensions.publish("/a", "old")
+    server.turn()
+    server.for_extensions.publish("/a", "new")
+    client.disconnect()
+    data = [element["data"] for element in client.hear() if "data" in element]
+    assert data == ["old", "new"]
     assert server.balances()
 
 
