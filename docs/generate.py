@@ -105,6 +105,13 @@ MEANINGS = {
     "[callback-polling](callback-polling.md#who-is-served) request does not show its page",
     ErrorReply.DESTINATION_DENIED: "The destination takes no [point-to-point](point-to-point.md) "
     "messages",
+    ErrorReply.OFFSET_INVALID: "The `offset` of a [read](streams.md) is empty, malformed or of the "
+    "future, or a parameter is given twice",
+    ErrorReply.HISTORY_MISSING: "The channel [keeps](replay.md) no messages",
+    ErrorReply.HISTORY_LOST: "Messages after the `offset` of the [read](streams.md) have left the "
+    "history, or the offset is of another store; `next` says where to go on",
+    ErrorReply.READERS_EXCEEDED: "As many requests wait for messages as the setting that the error "
+    "names allows, `max_readers` or `quota_readers`",
     ErrorReply.DESTINATION_UNKNOWN: "The [destination](point-to-point.md) is unknown, and the "
     "message may not wait for it",
     ErrorReply.DESTINATION_FULL: "The queue of the [destination](point-to-point.md) is full, or "

@@ -39,6 +39,7 @@ from holdfast.bayeux.sessions.slots import SessionSlots
 from holdfast.bayeux.sessions.topic_life import TopicLife
 from holdfast.bayeux.sessions.unclaimed import UnclaimedSessions
 from holdfast.bayeux.state.server_state import RunLater, ServerState
+from holdfast.bayeux.streams.history_parts import Streams
 from holdfast.bayeux.subscribe.handler import SubscribeHandler
 from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.delivery.basics.error_codes import ErrorCode
@@ -355,5 +356,6 @@ def _server(state: ServerState, life: SessionLife, neighbours: "Neighbours | Non
         due=DueSessions(life),
         ticking=ticking,
         probes=Probes(state.guard, state.hub, state.channels),
+        streams=Streams(state),
         far=far,
     )

@@ -10,7 +10,7 @@ from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.hooks import check_hook, check_outcome
-from holdfast.bayeux.wire.identity import Identity
+from holdfast.bayeux.wire.identity import Grants, Identity
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.delivery.basics.channels import PRESENCE, Channel, Channels, covers, overlaps
 
@@ -230,6 +230,18 @@ class Rights:
     def may_catch_up(self, session: Session, channel: Channel) -> bool:
         """Return whether the rules let the session read a history, by `history` or `replay`."""
         return any(is_granted(each, session.identity, channel) for each in _CATCHING_UP)
+
+    def check_reader(self, grants: Grants | None, channel: Channel) -> None:
+        """Refuse to read a history without a session. `grants` are None if no login is required.
+
+        Policies and authorizers decide about sessions: what they decide about needs one.
+        """
+        for operation in (Operation.SUBSCRIBE, Operation.REPLAY) if grants is not None else ():
+            if grants is not None and not grants.allows(operation, channel.name):
+                raise Refused(_ERRORS[operation, operation], _BY_RULES)
+        decides = type(self._policy).can_subscribe is not SecurityPolicy.can_subscribe
+        if decides or any(covers(pattern, channel.name) for pattern, _ in self._authorizers):
+            raise Refused(ErrorReply.SUBSCRIBE_DENIED, BY_POLICY)
 
     def check_erase(self, session: Session, channel: Channel, message: Json) -> None:
         """Refuse to erase topics without the right; a policy decides as for their creation."""

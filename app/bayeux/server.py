@@ -20,6 +20,7 @@ from holdfast.bayeux.sessions.slots import SessionSlots
 from holdfast.bayeux.state.backlog import SerialWork
 from holdfast.bayeux.state.phase import Phase
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.streams.history_parts import Streams
 from holdfast.bayeux.subscribe.handler import SubscribeHandler
 from holdfast.delivery.basics.ignoring import ignore
 
@@ -59,6 +60,7 @@ class Bayeux:
         due: DueSessions,
         ticking: Sequence[Tick],
         probes: Probes,
+        streams: Streams,
         far: "FarParts | None",
     ) -> None:
         self.state = state
@@ -75,6 +77,7 @@ class Bayeux:
         self._due = due
         self._ticking = ticking
         self._probes = probes
+        self.streams = streams
         # What it has because there are other shards.
         self.far = far
 
@@ -155,6 +158,7 @@ class Bayeux:
         Then call `done`. Clients return spread over some seconds.
         """
         self.state.phase = Phase.STOPPING
+        self.streams.end_waits()
         self.state.notices.end_window()
         self.state.refused_publishes.flush()
         holding = [each for each in self.state.sessions if each.held_connect is not None]

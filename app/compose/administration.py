@@ -43,6 +43,7 @@ from holdfast.web.admin.tokens import Tokens
 from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.http.cookies import BrowserCookie
 from holdfast.web.scheduling.speaking import until_speaking
+from holdfast.web.streams.reading_requests import Prove
 from holdfast.web.tasks import run_until_closed
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Administration:
     alerts: Alerts
     # What it does with other workers, if there are any.
     joint: "JointAdministration | None"
+    # Proves the login of a request without a session; None if none is required.
+    grants_of: Prove | None
 
 
 def make_administration(
@@ -168,7 +171,9 @@ def make_administration(
     admin = make_admin(handlers, tokens, clock, _feed_of(endpoint), by_login, opened)
     tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
     run_until_closed(stack, tokens_watch.run())
-    return Administration(admin, replays, alerts, joint)
+    return Administration(
+        *(admin, replays, alerts, joint), None if logins is None else logins.grants_of
+    )
 
 
 def _shard_views(
@@ -219,7 +224,7 @@ def _joint(
     from holdfast.compose.joint_administration import JointAdministration
 
     return JointAdministration(
-        *(placement.number, forwarding, own, endpoint.right, homes, new_id),
+        *(placement.number, forwarding, own, endpoint, homes, new_id),
         lambda shard: ends().get(shard, Ends()).times,
     )
 

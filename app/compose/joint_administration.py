@@ -9,17 +9,19 @@ from holdfast.cluster.shards import Shards as Homes
 from holdfast.compose.forwarding import Forwarding
 from holdfast.web.admin.handlers import Handler
 from holdfast.web.admin.routing import Handlers
+from holdfast.web.joint.all_histories import JointStreams
 from holdfast.web.joint.answering import among
 from holdfast.web.joint.asking import METRICS, Here, Shards
 from holdfast.web.joint.commands import JointCommands
 from holdfast.web.joint.live import JointFigures
 from holdfast.web.joint.metrics_page import JointMetrics
-from holdfast.web.scheduling.speaking import SpeakingRight, until_speaking
+from holdfast.web.scheduling.speaking import until_speaking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.web.admin.figures import LiveFigures
+    from holdfast.web.answering.endpoint import Endpoint
     from holdfast.web.prometheus.metrics import Metrics
 
 
@@ -39,15 +41,17 @@ class JointAdministration:
         number: int,
         forwarding: Forwarding,
         own: Handlers,
-        right: SpeakingRight,
+        endpoint: "Endpoint",
         homes: Homes,
         new_id: Callable[[], str],
         restarts: Callable[[int], int],
     ) -> None:
         self._own, self._asked = own, forwarding.asked
-        self._here = Here(own, partial(until_speaking, right))
+        self._here = Here(own, partial(until_speaking, endpoint.right))
         self._shards = Shards(number, forwarding.asks, self._here, new_id, homes)
         self._restarts = restarts
+        # What reads the histories of all shards.
+        self.streams = JointStreams(self._shards, endpoint.bayeux)
         self._commands = JointCommands(self._shards)
         self.run_anywhere = self._commands.run_anywhere
 
@@ -67,7 +71,7 @@ class JointAdministration:
 
         # Others wait only a second for the first answer.
         await self._own()
-        self._here.besides = (Handler(METRICS, page),)
+        self._here.besides = (Handler(METRICS, page), self.streams.handler())
         self._asked.answering = self._here.answer_other
         stack.callback(self._commands.close)
         stack.push_async_callback(self._asked.close)

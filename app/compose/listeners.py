@@ -26,6 +26,8 @@ from holdfast.web.application import (
 from holdfast.web.front.listener import Listener
 from holdfast.web.prometheus.metrics import Metrics, MetricsPage
 from holdfast.web.site.static_files import read_files
+from holdfast.web.streams.history_answers import StreamsHere
+from holdfast.web.streams.reading_requests import StreamRequests
 from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
@@ -99,10 +101,18 @@ async def open_listeners(
         login=_sign_in(settings),
         shards=ONE_SHARD if forwarding is None else forwarding.shards.to_json(),
         divider=None if forwarding is None else forwarding.divider,
+        streams=_streams(parts) if settings.streams else None,
     )
     main = Listener(application, addresses.main, limits.main, shutdown_timeout_s=timeout_s)
     listeners[MAIN] = main
     return listeners, await main.open(sockets.main, endpoint, parts.heads)
+
+
+def _streams(parts: ServedApplications) -> StreamRequests:
+    """Return what reads histories without a session, here or at the homes of channels."""
+    endpoint, joint = parts.endpoint, parts.administration.joint
+    streams = StreamsHere(endpoint.bayeux) if joint is None else joint.streams
+    return StreamRequests(endpoint, streams.answer, parts.administration.grants_of)
 
 
 def _sign_in(settings: Settings) -> list[str]:

@@ -15,8 +15,9 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.bayeux.wire.identity import Identity
+from holdfast.bayeux.wire.identity import Grants, Identity
 from holdfast.bayeux.wire.login import Login, LoginMethod
+from holdfast.bayeux.wire.operation import Operation
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.basics.notices import LOGIN_ENDED, LOGIN_FAILED
 from holdfast.delivery.messages.batch import Batch
@@ -133,6 +134,18 @@ class Logins(ServerExtension):
                 await self._refused(failed, caller, now)
             return None
         return self.rights.roles.role_of(login), login.subject
+
+    async def grants_of(self, caller: Caller, now: float) -> Grants:
+        """Return the rights of a request that has no session. Raises `Refused`."""
+        try:
+            login = await self._authenticator.authenticate(
+                {}, caller, lambda: self._may_guess(caller.network, now)
+            )
+            self._check_revoked(login)
+        except LoginFailed as failed:
+            raise await self._refused(failed, caller, now) from None
+        self._server.count_login(login.method)
+        return _GrantsOfRequest(self, login, RuleGrants(self._rules, login))
 
     def _may_guess(self, network: str, now: float) -> bool:
         return not network or self._guesses.wait_s(network, now) == 0.0
@@ -317,6 +330,19 @@ class _LoginOfSession(SessionExtension):
         # Only now is it known which session the client has: perhaps one that it took over.
         if reply["channel"] == _HANDSHAKE:
             self._logins.watch(session)
+
+
+class _GrantsOfRequest:
+    """The rights of a request without a session, for as long as its login is valid."""
+
+    def __init__(self, logins: Logins, login: Login, grants: RuleGrants) -> None:
+        self._logins, self._login, self._grants = logins, login, grants
+
+    def allows(self, operation: Operation, channel: str) -> bool:
+        """Return whether the login is valid and allows the operation."""
+        is_valid = self._login.expires_s > time.time()
+        is_valid = is_valid and not self._logins.rights.revoked.includes(self._login)
+        return is_valid and self._grants.allows(operation, channel)
 
 
 def _outline(login: Login) -> Json:

@@ -87,6 +87,11 @@ class LimitSettings(Section):
     max_history_bytes: SizeLimit = Field(
         default=64 * 1024**2, description="Maximum size of the messages in all histories."
     )
+    max_readers: Limit = Field(
+        default=10_000,
+        description="Maximum requests to [`/streams`](streams.md) that wait for messages, for "
+        "each worker.",
+    )
     max_work_queue: Limit = Field(
         default=10_000,
         description="Maximum messages that wait in one [work queue](work-queues.md).",
@@ -195,6 +200,10 @@ class QuotaSettings(Section):
     quota_history_bytes: SizeQuota = Field(
         default=32 * 1024**2,
         description="Maximum bytes of the messages that quota_history counts; 0 is unlimited.",
+    )
+    quota_readers: Quota = Field(
+        default=1_000,
+        description="Maximum requests of one address that max_readers counts; 0 is unlimited.",
     )
     quota_topics: Quota = Field(
         default=10_000,

@@ -105,6 +105,10 @@ class ServerSettings(Section):
         description="Time after which the rest of a [`POST /publish`](publish.md) is refused, if "
         "the store is too slow for all of it.",
     )
+    streams: bool = Field(
+        default=True,
+        description="Let channels with a history be read by [`GET /streams`](streams.md).",
+    )
     write_timeout: TimeLimit = Field(
         default=30_000,
         description="Time for which a client may stop reading before its connection is closed.",

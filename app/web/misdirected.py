@@ -14,6 +14,7 @@ from holdfast.web.answering.endpoint import (
     JSON_TYPE,
     LONGEST_SHOWN,
     PUBLISH_PATH,
+    STREAMS_PATH,
     Endpoint,
     error_body,
 )
@@ -52,7 +53,7 @@ def _refusal(path: str, endpoint: Endpoint) -> web.Response:
     error = ErrorReply.HOST_UNKNOWN
     if path.startswith("/admin/"):
         return faults.failure(RequestFailed(NOT_ALLOWED, _TEXT, status=error.code))
-    paths = endpoint.options.paths
+    paths = (*endpoint.options.paths, STREAMS_PATH)
     if path == PUBLISH_PATH or any(path == each or path.startswith(f"{each}/") for each in paths):
         headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS}
         body = error_body(RequestRefused(error, _SETTING))

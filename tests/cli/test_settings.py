@@ -40,6 +40,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "silent_timeout": (26, ["26"]),
     "request_timeout": (21, ["21"]),
     "publish_timeout": (21, ["21"]),
+    "streams": (False, []),
     "write_timeout": (22, ["22"]),
     "shutdown_timeout": (23, ["23"]),
     "supervisor": (False, ["--no-supervisor"]),
@@ -146,6 +147,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "max_subject_queues": (37, ["37"]),
     "max_history": (39, ["39"]),
     "max_history_bytes": (40, ["40"]),
+    "max_readers": (39, ["39"]),
     "max_work_queue": (38, ["38"]),
     "max_work_queue_bytes": (39, ["39"]),
     "max_work_queues": (40, ["40"]),
@@ -174,6 +176,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "quota_addressed_bytes": (39, ["39"]),
     "quota_history": (41, ["41"]),
     "quota_history_bytes": (42, ["42"]),
+    "quota_readers": (43, ["43"]),
     "quota_topics": (40, ["40"]),
 }
 # Settings without which others would be invalid.
@@ -344,6 +347,7 @@ WRONG: list[tuple[str, str]] = [
     ("max_subject_queues", "0"),
     ("max_history", "0"),
     ("max_history_bytes", "0"),
+    ("max_readers", "0"),
     ("max_work_queue", "0"),
     ("max_work_queue_bytes", "0"),
     ("max_work_queues", "0"),

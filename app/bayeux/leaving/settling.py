@@ -18,6 +18,7 @@ def settle(bayeux: Bayeux, now: float) -> None:
     state = bayeux.state
     if state.phase is Phase.SERVING:
         state.phase = Phase.LEAVING
+    bayeux.streams.end_waits()
     state.notices.end_window()
     state.refused_publishes.flush()
     holding = deque(each for each in state.sessions if each.held_connect is not None)
@@ -63,6 +64,7 @@ def take_back(bayeux: Bayeux, now: float) -> None:
     """Go on as before, because no other server goes on with the sessions."""
     state = bayeux.state
     state.phase = Phase.SERVING
+    bayeux.streams.may_wait = True
     for session in state.sessions:
         if not session.is_absent and session.held_connect is None:
             # Its client could not be heard in the meantime.

@@ -216,6 +216,12 @@ TABLE: Final = (
         ),
     ),
     Row(
+        "requests that wait for a history to get a message",
+        Fate.ANSWERED,
+        "empty; their clients ask the next process",
+        _of("Bayeux", "streams"),
+    ),
+    Row(
         "sockets of sessions",
         Fate.RECOMPUTED,
         "the next message over the socket names the session",

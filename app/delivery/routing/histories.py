@@ -90,6 +90,8 @@ class Histories:
         # The cursors up to which topics lack messages that they were configured not to keep.
         self._missed: dict[str, int] = {}
         self._missed_names = SortedNames(self._missed)
+        # By channel, what to call when its history gets a message.
+        self._followers: dict[str, list[Callable[[], None]]] = {}
         # How many messages were removed to make room.
         self.dropped = 0
         # Channels that keep nothing now may lack messages up to this cursor.
@@ -113,6 +115,22 @@ class Histories:
     def get(self, channel: str) -> KeptMessages | None:
         """Return the history of the channel, or None if it is empty."""
         return self._by_channel.get(channel)
+
+    def floor_of(self, channel: str) -> int:
+        """Return the cursor after which the channel's history has all messages, unless expired."""
+        kept = self._by_channel.get(channel)
+        return max(self.floor, self._missed.get(channel, 0)) if kept is None else kept.floor
+
+    def follow(self, channel: str, wake: Callable[[], None]) -> None:
+        """Call `wake` whenever a message enters the channel's history."""
+        self._followers.setdefault(channel, []).append(wake)
+
+    def unfollow(self, channel: str, wake: Callable[[], None]) -> None:
+        """Undo `follow`."""
+        followers = self._followers[channel]
+        followers.remove(wake)
+        if not followers:
+            del self._followers[channel]
 
     def covered_by(
         self, pattern: Channel, most: int = MOST_LOOKS
@@ -166,6 +184,8 @@ class Histories:
             self._trim_share(keeping.account)
         while len(self._messages) > limits.entries or self.size > limits.bytes:
             self._make_room(next(iter(self._messages.values())))
+        for wake in [*self._followers.get(message.channel, ())] if self._followers else ():
+            wake()
 
     def shorten(self, channel: str, depth: HistoryDepth | None) -> None:
         """Cut the channel's history to its new depth; None removes it."""
@@ -288,8 +308,8 @@ class Histories:
         return self._begin(channel) if kept is None else kept
 
     def _begin(self, channel: str) -> KeptMessages:
-        kept = self._by_channel[channel] = KeptMessages(channel, self.floor)
-        kept.floor = max(self.floor, self._missed.get(channel, 0))
+        floor = self.floor_of(channel)
+        kept = self._by_channel[channel] = KeptMessages(channel, floor)
         self._names.add(channel)
         return kept
 

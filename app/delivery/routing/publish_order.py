@@ -53,6 +53,12 @@ class PublishOrder(Generic[R]):
         """Return the publishes that wait to enter the histories of these channels."""
         return _to_histories(self.waiting, patterns)
 
+    def first_to_history(self, channel: str) -> Message | None:
+        """Return the first message that may still enter the channel's history, or None."""
+        coming = (*self._unknown.get(channel, ()), *self.waiting.get(channel, ()))
+        ids = {each.message.id: each.message for each in coming if each.message.keeping is not None}
+        return ids[min(ids)] if ids else None
+
     def unknown_to_histories(self, patterns: Container[str]) -> list[Publish[R]]:
         """Return the publishes that may yet enter these histories, behind later ones."""
         return _to_histories(self._unknown, patterns) if self._unknown else []

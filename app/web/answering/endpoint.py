@@ -45,6 +45,8 @@ JSON_TYPE = "application/json;charset=UTF-8"
 _ALLOWED = "allow_origin"
 # Where scripts publish without a session.
 PUBLISH_PATH = "/publish"
+# Below it, channels are read without a session.
+STREAMS_PATH = "/streams"
 # The longest part of a host or an origin that the log repeats.
 LONGEST_SHOWN = 100
 

@@ -25,6 +25,7 @@ from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.census import Census
 from holdfast.web.front.connection_limit import ConnectionLimit
 from holdfast.web.prometheus.door_figures import DoorFigures
+from holdfast.web.prometheus.history_families import history_families
 from holdfast.web.prometheus.shard_families import door_families_of, families_of
 from holdfast.web.scheduling.speaking import SpeakingRight
 
@@ -289,7 +290,7 @@ class BayeuxCollector(Collector):
             value=len(self._bayeux.life.unconnected),
         )
         yield from self._subscriptions()
-        yield from self._histories()
+        yield from history_families(self._bayeux)
 
     def _subscriptions(self) -> Iterator[Metric]:
         state = self._bayeux.state
@@ -315,24 +316,6 @@ class BayeuxCollector(Collector):
             if each is not TopicState.DEAD:
                 topics.add_metric([each.value], state.topics.states[each])
         yield topics
-
-    def _histories(self) -> Iterator[Metric]:
-        histories = self._bayeux.state.hub.histories
-        yield GaugeMetricFamily(
-            "holdfast_history_messages",
-            "Messages in the histories of all channels; max_history limits them.",
-            value=len(histories),
-        )
-        yield GaugeMetricFamily(
-            "holdfast_history_bytes",
-            "Size of the messages in all histories; max_history_bytes limits it.",
-            value=histories.size,
-        )
-        yield CounterMetricFamily(
-            "holdfast_history_dropped",
-            "Messages that left a history early, to make room for newer ones.",
-            value=histories.dropped,
-        )
 
     def _connections(self) -> Iterator[Metric]:
         present = GaugeMetricFamily(

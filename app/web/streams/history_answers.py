@@ -1,0 +1,160 @@
+"""Reads a history of this shard for a request, and waits until there is something to read."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import orjson
+
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.streams.history_parts import (
+    HistoryLost,
+    HistoryMissing,
+    HistoryPart,
+    PlaceInvalid,
+    Streams,
+)
+from holdfast.bayeux.wire.errors import ErrorReply
+from holdfast.delivery.basics.channels import Channel
+from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.messages.message import Message
+
+# Offsets that every history has: its begin, and its end at the moment.
+BEGIN: Final = "-1"
+END: Final = "now"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a request wants to read. Its sender may read the channel."""
+
+    channel: str
+    # None means from the begin.
+    offset: str | None = None
+    # How long to wait if there is nothing.
+    wait_s: float = 0.0
+    # Whether to return whole events, not only their data.
+    has_envelope: bool = False
+    # Whether to return only the end of the history.
+    is_head: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was read, or why nothing was."""
+
+    # A JSON array, and how many messages it has.
+    body: str = "[]"
+    count: int = 0
+    # Where it begins and ends.
+    begin: str = BEGIN
+    end: str = BEGIN
+    # Whether the history has no more now.
+    is_last: bool = True
+    # When the first message expires, in ms since 1970; zero if none does.
+    ends_ms: int = 0
+    # The name of an error, if it is one; and the cursors between which messages may be missing.
+    error: str = ""
+    lost: Sequence[int] = ()
+
+
+class StreamsHere:
+    """Answers questions about histories of this shard."""
+
+    def __init__(self, bayeux: Bayeux) -> None:
+        self._state = bayeux.state
+        self._streams = bayeux.streams
+
+    async def answer(self, question: Question) -> Answer:
+        """Return the answer, which may be a refusal."""
+        channel = self._state.channels.named(question.channel)
+        try:
+            if question.is_head or question.offset == END:
+                end = self._streams.end_of(channel)
+                if question.is_head or not question.wait_s:
+                    return Answer(begin=END, end=self._offset(end))
+                after: int | None = end
+            else:
+                after = self._place_in(question.offset)
+            return await self._read(channel, after, question)
+        except HistoryMissing:
+            return Answer(error=ErrorReply.HISTORY_MISSING.name)
+        except PlaceInvalid:
+            return Answer(error=ErrorReply.OFFSET_INVALID.name)
+        except _OtherEpoch:
+            return Answer(error=ErrorReply.HISTORY_LOST.name)
+        except HistoryLost as lost:
+            goes_on_at = self._offset(lost.last)
+            cursors = (lost.first, lost.last)
+            return Answer(error=ErrorReply.HISTORY_LOST.name, end=goes_on_at, lost=cursors)
+
+    async def answer_json(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Do the same for another shard."""
+        return asdict(await self.answer(Question(**asked)))
+
+    async def _read(self, channel: Channel, after: int | None, question: Question) -> Answer:
+        part = self._streams.read(channel, after)
+        if question.wait_s and not part.messages:
+            part = await self._wait(channel, part, question.wait_s)
+        messages = part.messages
+        return Answer(
+            _events(messages) if question.has_envelope else _data(messages),
+            len(messages),
+            BEGIN if after is None else self._offset(after),
+            self._offset(part.until),
+            is_last=part.is_last,
+            ends_ms=part.ends_ms,
+        )
+
+    async def _wait(self, channel: Channel, part: HistoryPart, wait_s: float) -> HistoryPart:
+        """Wait until the history has more, or the time is over."""
+        loop, after = asyncio.get_running_loop(), part.until
+        ends_at = loop.time() + wait_s
+        while not part.messages and self._streams.may_wait and loop.time() < ends_at:
+            await until_woken(self._streams, channel, ends_at - loop.time())
+            part = self._streams.read(channel, after)
+        return part
+
+    def _offset(self, cursor: int) -> str:
+        """Return a place as clients see it. Later ones are greater, byte by byte."""
+        return f"{self._state.epoch}_{cursor:016d}"
+
+    def _place_in(self, offset: str | None) -> int | None:
+        if offset is None or offset == BEGIN:
+            return None
+        epoch, _, cursor = offset.rpartition("_")
+        if not (epoch and cursor.isdecimal() and cursor.isascii()):
+            raise PlaceInvalid
+        if epoch != self._state.epoch:
+            raise _OtherEpoch
+        return int(cursor)
+
+
+class _OtherEpoch(Exception):
+    """The offset is of another store."""
+
+
+async def until_woken(streams: Streams, channel: Channel | None, most_s: float) -> None:
+    """Wait for a message of the channel's history, as long as readers may wait, and this long.
+
+    Without a channel, no message ends the wait.
+    """
+    woken = asyncio.Event()
+    wake = woken.set
+    streams.wait(channel, wake)
+    try:
+        async with asyncio.timeout(most_s):
+            await woken.wait()
+    except TimeoutError:
+        return
+    finally:
+        streams.wait_no_more(wake)
+
+
+def _events(messages: Sequence[Message]) -> str:
+    return (b"[%b]" % b",".join([each.wire for each in messages])).decode()
+
+
+def _data(messages: Sequence[Message]) -> str:
+    return to_json([orjson.loads(each.wire)["data"] for each in messages]).decode()
