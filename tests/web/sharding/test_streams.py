@@ -1,0 +1,147 @@
+"""Programs read the history of a channel at any shard, also when its home is killed meanwhile."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from secrets import token_bytes
+from typing import Any
+
+import pytest
+
+from holdfast.bayeux.wire.client_ids import ClientIds
+from holdfast.cluster.shards import first_map
+from tests.web.people import Person, until
+from tests.web.sharding.fleet import Fleet, fleet
+from tests.web.stream_reader import Publisher, StreamReader
+from tests.web.test_publish_requests import metric
+from tests.web.test_streams import Read, error_of, read, tell
+
+pytestmark = pytest.mark.slow
+
+SHARDS = 3
+# The headers that say where a reader is.
+SAID = ("Stream-Next-Offset", "Stream-Up-To-Date", "ETag", "Cache-Control", "Content-Type")
+
+
+def channel_at(home: int, first: str) -> str:
+    """A channel below this one that a shard has. The workers of a fleet know their key."""
+    bucket_of = ClientIds(bytes(32), token_bytes).bucket_of
+    return next(
+        name
+        for name in (f"/{first}/{number}" for number in range(99))
+        if first_map(SHARDS).of_bucket[bucket_of(f"channel {name}")] == home
+    )
+
+
+@pytest.fixture
+async def people(tmp_path: Path) -> AsyncIterator[list[Person]]:
+    """A client of each shard."""
+    async with fleet(tmp_path, SHARDS) as workers, AsyncExitStack() as stack:
+        found = [Person(workers.urls[shard]) for shard in range(SHARDS)]
+        for each in found:
+            stack.push_async_callback(each.http.close)
+        yield found
+
+
+async def read_at_all(people: list[Person], *args: Any, **asked: Any) -> Read:
+    """Read the same at each shard. All answers must be equal."""
+    found = [await _read_patiently(each, *args, **asked) for each in people]
+    for each in found:
+        assert (each.status, each.data) == (found[0].status, found[0].data)
+        assert [each.headers.get(name) for name in SAID] == [
+            found[0].headers.get(name) for name in SAID
+        ]
+    return found[0]
+
+
+@pytest.mark.parametrize("home", range(SHARDS))
+async def test_all_shards_give_the_same_answers(people: list[Person], home: int) -> None:
+    channel, brief = channel_at(home, "kept"), channel_at(home, "brief")
+    first = await read_at_all(people, channel)
+    await tell(people[0], *range(5), channel=channel)
+    caught_up = await read_at_all(people, channel, offset=first.next)
+    assert caught_up.data == [*range(5)]
+    assert (await read_at_all(people, channel, envelope="1")).data[4]["data"] == 4
+    for end in (
+        await read_at_all(people, channel, "HEAD"),
+        await read_at_all(people, channel, offset="now"),
+    ):
+        assert end.next == caught_up.next
+    unchanged = {"If-None-Match": (await read(people[0], channel)).headers["ETag"]}
+    assert (await read_at_all(people, channel, headers=unchanged)).status == 304
+
+    waiting = _wait_at_all(people, channel, caught_up.next)
+    # Only the home counts those that wait at any shard.
+    await _readers_are(people[home], SHARDS)
+    await tell(people[0], "came", channel=channel)
+    for each in waiting:
+        assert (await each).data == ["came"]
+    await _readers_are(people[home], 0)
+
+    seen = await read_at_all(people, brief)
+    await tell(people[0], 1, 2, 3, channel=brief)
+    lost = await read_at_all(people, brief, offset=seen.next)
+    assert (lost.status, error_of(lost)) == (410, "410::history_lost")
+    assert (await read_at_all(people, brief, offset=lost.next)).data == [2, 3]
+    for wrong, error in {
+        "0123456789abcdef_1763865600000123": "410::history_lost",
+        "x": "400::offset_invalid",
+        caught_up.next[:-16] + "9" * 17: "400::offset_invalid",
+    }.items():
+        assert error_of(await read_at_all(people, channel, offset=wrong)) == error
+    nothing = await read_at_all(people, "/none")
+    assert (nothing.status, error_of(nothing)) == (404, "404::history_missing")
+
+
+async def _read_patiently(person: Person, *args: Any, **asked: Any) -> Read:
+    """Read from a home that may not answer in time on a slow machine."""
+    while True:
+        found = await read(person, *args, **asked)
+        if found.status != 503:
+            return found
+        await asyncio.sleep(0.05)
+
+
+def _wait_at_all(people: list[Person], channel: str, offset: str) -> list[asyncio.Task[Read]]:
+    return [
+        asyncio.create_task(read(each, channel, offset=offset, live="long-poll")) for each in people
+    ]
+
+
+async def _readers_are(person: Person, count: int) -> None:
+    async def is_so() -> bool:
+        return await metric(person, "holdfast_stream_readers") == count
+
+    await until(is_so)
+
+
+@pytest.mark.timeout(300)
+async def test_readers_at_all_shards_miss_nothing_when_the_home_is_killed(tmp_path: Path) -> None:
+    home = 1
+    channel = channel_at(home, "kept")
+    async with fleet(tmp_path, SHARDS) as workers, AsyncExitStack() as stack:
+        readers = [
+            await stack.enter_async_context(StreamReader(partial(_url, workers, shard), channel))
+            for shard in range(SHARDS)
+        ]
+        publisher = await stack.enter_async_context(Publisher(workers.urls[0], channel))
+        for _ in range(2):
+            await publisher.publish(30)
+            publishing = asyncio.create_task(publisher.publish(30))
+            await workers.end(home, signal.SIGKILL)
+            await workers.start(home)
+            await publishing
+        await publisher.publish(30)
+        for each in readers:
+            await each.hear(publisher.accepted[-1])
+            each.check_heard(publisher.accepted)
+            assert {*each.statuses} <= {200, 204, 503}
+        for shard in {*range(SHARDS)} - {home}:
+            assert readers[shard].broken == []
+
+
+def _url(workers: Fleet, shard: int) -> str:
+    return workers.urls[shard]

@@ -1,0 +1,86 @@
+"""Programs that read the history of a channel go on when one server follows another."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.web.people import Person, until
+from tests.web.played_supervisor import PlayedSupervisor
+from tests.web.stream_reader import Publisher, StreamReader
+from tests.web.test_publish_requests import metric
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+SETTINGS = {
+    "channels": {"/kept/**": {"history": 1000, "durable": True}},
+    "journal": False,
+    # Nobody waits in vain for so long.
+    "timeout": 300_000,
+}
+BUSY, QUIET = "/kept/busy", "/kept/quiet"
+READERS = 3
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> Iterator[PlayedSupervisor]:
+    with PlayedSupervisor(tmp_path, SETTINGS) as played:
+        yield played
+
+
+@asynccontextmanager
+async def reading(
+    played: PlayedSupervisor, channel: str, offset: str = "-1"
+) -> AsyncIterator[list[StreamReader]]:
+    async with AsyncExitStack() as stack:
+        readers = [StreamReader(lambda: played.url, channel, offset) for _ in range(READERS)]
+        yield [await stack.enter_async_context(each) for each in readers]
+
+
+async def readers_wait(played: PlayedSupervisor, count: int) -> None:
+    person = Person(played.url)
+
+    async def they_do() -> bool:
+        return await metric(person, "holdfast_stream_readers") == count
+
+    async with person.http:
+        await until(they_do)
+
+
+async def test_readers_do_not_notice_a_restart(played: PlayedSupervisor) -> None:
+    async with (
+        reading(played, BUSY) as busy,
+        reading(played, QUIET, "now") as quiet,
+        Publisher(played.url, BUSY) as publisher,
+    ):
+        for count in (1, 2):
+            await publisher.publish(20)
+            await readers_wait(played, 2 * READERS)
+            publishing = asyncio.create_task(publisher.publish(40))
+            await asyncio.to_thread(played.restart)
+            await publishing
+            await readers_wait(played, 2 * READERS)
+            for each in quiet:
+                assert {*each.statuses} == {204}
+                assert each.statuses[204] >= count
+        for each in busy:
+            await each.hear(publisher.accepted[-1])
+            each.check_heard(publisher.accepted)
+            assert {*each.statuses} <= {200, 204}
+        assert [each.broken for each in busy + quiet] == [[]] * 2 * READERS
+
+
+async def test_readers_miss_nothing_when_the_server_is_killed(played: PlayedSupervisor) -> None:
+    async with reading(played, BUSY) as readers, Publisher(played.url, BUSY) as publisher:
+        for _ in range(2):
+            await publisher.publish(20)
+            publishing = asyncio.create_task(publisher.publish(40))
+            await asyncio.to_thread(played.server.kill)
+            await asyncio.to_thread(played.start)
+            await publishing
+        for each in readers:
+            await each.hear(publisher.accepted[-1])
+            each.check_heard(publisher.accepted)
+            assert {*each.statuses} <= {200, 204, 503}
