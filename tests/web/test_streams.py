@@ -2,11 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import aiohttp
+import orjson
 import pytest
 
+from holdfast.web.streams import reading_requests
 from tests.unit.login.signing import token
 from tests.web.people import Json, Person, ServerAndClients, keys, server_and_clients, until
 from tests.web.test_publish_requests import metric, open_server, publish
@@ -109,7 +113,7 @@ async def test_what_keeps_no_messages_is_unknown(home: ServerAndClients, channel
         ("offset=" + "9" * 300, "400::offset_invalid"),
         ("offset=-1&offset=-1", "400:a parameter is given twice:offset_invalid"),
         ("live=long-poll", "400:live needs an offset:offset_invalid"),
-        ("live=websocket&offset=-1", "400:live: only long-poll is supported:request_malformed"),
+        ("live=websocket&offset=-1", "400:live is not long-poll or sse:request_malformed"),
         ("access_token=x", "403::credentials_in_url"),
         ("token=x", "403::credentials_in_url"),
     ],
@@ -251,6 +255,131 @@ async def test_offsets_survive_a_restart(tmp_path: Path) -> None:
         ann = home.person()
         await tell(ann, 3)
         assert (await read(ann, offset=first.next)).data == [2, 3]
+
+
+# Server-Sent Events
+
+
+class Events:
+    """What comes on an event stream."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        assert response.headers["Content-Type"] == "text/event-stream;charset=UTF-8"
+        assert response.headers["X-Accel-Buffering"] == "no"
+        self._content = response.content
+        self.next = ""
+        self.is_last = False
+
+    async def block(self) -> bytes:
+        """The next event or comment; empty at the end."""
+        return await self._content.readuntil(b"\n\n")
+
+    async def data(self) -> Any:
+        """The messages of the next event, with the control event behind them."""
+        event = await self.block()
+        if event.startswith(b"event: data\n"):
+            text = event.partition(b"\ndata: ")[2]
+            await self._control()
+            return orjson.loads(text)
+        self._heard(event)
+        return None
+
+    async def _control(self) -> None:
+        self._heard(await self.block())
+
+    def _heard(self, event: bytes) -> None:
+        name, _, text = event.partition(b"\ndata: ")
+        assert name == b"event: control"
+        control = orjson.loads(text)
+        self.next, self.is_last = control["streamNextOffset"], control.get("upToDate", False)
+
+
+@asynccontextmanager
+async def events(person: Person, channel: str = "/news/a", **asked: str) -> AsyncIterator[Events]:
+    params = {"live": "sse", "offset": "-1", **asked}
+    async with person.http.get(f"/streams{channel}", params=params) as response:
+        assert response.status == 200
+        yield Events(response)
+
+
+async def test_messages_come_as_events_with_the_offset_behind_them(home: ServerAndClients) -> None:
+    ann, bob = home.person(), home.person()
+    await tell(bob, 1, 2)
+    async with events(ann) as stream:
+        assert await stream.data() == [1, 2]
+        assert stream.is_last
+        await tell(bob, {"n": 3})
+        assert await stream.data() == [{"n": 3}]
+        behind = stream.next
+        assert (await read(bob)).next == behind
+    async with events(ann, offset="now") as stream:
+        assert await stream.data() is None
+        assert stream.next == behind
+        await tell(bob, "new")
+        assert await stream.data() == ["new"]
+
+
+async def test_a_quiet_stream_shows_that_it_lives_and_ends_some_time(
+    home: ServerAndClients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading_requests, "BEAT_S", 0.05)
+    monkeypatch.setattr(reading_requests, "LASTS_S", 0.2)
+    async with events(home.person()) as stream:
+        assert await stream.data() is None
+        assert await stream.block() == b":\n\n"
+        blocks = [await stream.block() for _ in range(10)]
+        assert blocks[0] == b":\n\n"
+        assert blocks[-1] == b""
+
+
+async def test_a_stream_that_cannot_begin_has_the_status_of_the_error(
+    home: ServerAndClients,
+) -> None:
+    ann = home.person()
+    for channel, asked, status in (
+        ("/none", {"offset": "-1"}, 404),
+        ("/news/a", {"offset": "0123456789abcdef_1763865600000123"}, 410),
+        ("/news/a", {}, 400),
+    ):
+        assert (await read(ann, channel, live="sse", **asked)).status == status
+
+
+async def test_a_stream_ends_when_its_server_stops(tmp_path: Path) -> None:
+    async with open_server(tmp_path, channels=KEEPS) as home:
+        ann = Person(home.url)
+        opened = events(ann)
+        stream = await opened.__aenter__()
+        assert await stream.data() is None
+    async with ann.http:
+        assert await stream.block() == b""
+        await opened.__aexit__(None, None, None)
+
+
+async def test_a_stream_ends_before_what_its_reader_may_no_longer_read(tmp_path: Path) -> None:
+    given = keys(tmp_path, channels=KEEPS)
+    async with server_and_clients(tmp_path, rights=RIGHTS, **given) as home:
+        ann = home.person(Authorization=f"Bearer {token()}")
+        bob = home.person(Authorization=f"Bearer {token(sub='bob')}")
+        async with events(ann) as stream:
+            assert await stream.data() is None
+            (home.home / "rights.toml").write_text(RIGHTS + "[revoked]\nsubjects = ['ada']\n")
+
+            async def is_revoked() -> bool:
+                return (await read(ann)).status == 403
+
+            await until(is_revoked)
+            await tell(bob, "not for her")
+            assert await stream.block() == b""
+
+
+async def test_streams_count_as_readers_that_wait(tmp_path: Path) -> None:
+    async with (
+        open_server(tmp_path, channels=KEEPS, max_readers=1) as home,
+        events(home.person()) as stream,
+    ):
+        assert await stream.data() is None
+        found = await read(home.person(), live="sse", offset="-1")
+        assert error_of(found) == "503:max_readers:readers_exceeded"
 
 
 # Caches and pages

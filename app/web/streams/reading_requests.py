@@ -1,9 +1,13 @@
 """`GET /streams/CHANNEL`: reading the history of a channel without a session."""
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import web
 
@@ -20,6 +24,8 @@ from holdfast.web.answering.endpoint import (
     retry_headers,
 )
 from holdfast.web.http.origins import OriginTrust
+from holdfast.web.scheduling.speaking import until_speaking
+from holdfast.web.streams.event_streams import BEAT_S, LASTS_S, send_events
 from holdfast.web.streams.history_answers import END, Answer, Question
 from holdfast.web.streams.reader_limits import ReaderLimits
 
@@ -31,7 +37,6 @@ AskHistory = Callable[[Question], Awaitable[Answer]]
 # Returns the rights of a request that proves a login. Raises `Refused`.
 Prove = Callable[[Caller, float], Awaitable[Grants]]
 
-_LONG_POLL: Final = "long-poll"
 # Names under which clients of other servers send a token in a URL.
 _TOKENS: Final = ("access_token", "token", "authorization")
 _LONGEST_OFFSET: Final = 256
@@ -42,6 +47,23 @@ _INTERVAL_S: Final = 20
 _FIRST_INTERVAL_S: Final = 1_728_432_000  # 2024-10-09
 _SHOWN: Final = "Stream-Next-Offset, Stream-Up-To-Date, Stream-Cursor, ETag, Retry-After"
 _VARY: Final = "Origin, Authorization, Cookie, Accept-Encoding"
+
+
+class Live(StrEnum):
+    """How a reader waits for messages."""
+
+    LONG_POLL = "long-poll"
+    SSE = "sse"
+
+
+class _Reader(NamedTuple):
+    """Who wants to read what."""
+
+    caller: Caller
+    grants: Grants | None
+    channel: Channel
+    question: Question
+    live: Live | None
 
 
 class StreamRequests:
@@ -60,12 +82,21 @@ class StreamRequests:
         options = endpoint.options
         self._limits = ReaderLimits(options.max_readers, options.quota_readers)
 
-    async def answer(self, request: web.Request) -> web.Response:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
         """Return the messages after the offset, now or when there are any."""
         try:
-            question, answer = await self._answer(request)
+            reader = await self._reader(request)
+            is_stream = reader.live is Live.SSE
+            first = replace(reader.question, wait_s=0.0) if is_stream else reader.question
+            answer = await self._read(reader, first)
+            if not is_stream or answer.error:
+                return self._answered(request, first, answer)
+            with self._limits.one_more(reader.caller.network):
+                return await self._stream(request, reader, answer)
         except RequestRefused as refused:
             return self._refusal(request, refused, {})
+
+    def _answered(self, request: web.Request, question: Question, answer: Answer) -> web.Response:
         if answer.error:
             return self._refused(request, answer)
         response = self._response(request, question, answer)
@@ -73,6 +104,40 @@ class StreamRequests:
             # The client's next request must reach another server.
             response.force_close()
         return response
+
+    async def _stream(
+        self, request: web.Request, reader: _Reader, first: Answer
+    ) -> web.StreamResponse:
+        known = request.query.get("cursor", "")
+        response = await send_events(
+            request,
+            self._headers(request),
+            self._follow(reader, first),
+            partial(_interval, known),
+            partial(until_speaking, self._endpoint.right),
+        )
+        if self._endpoint.bayeux.state.is_stopping:
+            response.force_close()
+        return response
+
+    async def _follow(self, reader: _Reader, answer: Answer) -> AsyncIterator[Answer]:
+        """Yield what there is to read, until a reader should ask again.
+
+        That is after some time, when this process ends or leaves, and when nothing may be read:
+        the next response says why.
+        """
+        clock, streams = asyncio.get_running_loop().time, self._endpoint.bayeux.streams
+        ends_at = clock() + LASTS_S
+        yield answer
+        while streams.may_wait and clock() < ends_at:
+            question = replace(reader.question, offset=answer.end, wait_s=BEAT_S)
+            try:
+                answer = await self._read(reader, question)
+            except RequestRefused:
+                return
+            if answer.error or not (answer.count or streams.may_wait):
+                return
+            yield answer
 
     def preflight(self, request: web.Request) -> web.Response:
         """Answer a browser that asks whether a page may read."""
@@ -83,42 +148,51 @@ class StreamRequests:
             allowed["Access-Control-Allow-Headers"] = "Authorization, If-None-Match"
         return web.Response(headers=FIXED_HEADERS | allowed)
 
-    async def _answer(self, request: web.Request) -> tuple[Question, Answer]:
-        """Read what is asked for. Raises `RequestRefused`."""
+    async def _reader(self, request: web.Request) -> _Reader:
+        """Return who wants to read what, if it may. Raises `RequestRefused`."""
         endpoint = self._endpoint
         endpoint.check_origin(request.headers)
         caller = endpoint.caller(request)
-        question = self._question_of(request)
+        question, live = self._question_of(request)
         grants = await self._grants(caller)
         channel = self._channel(question.channel)
         self._check(grants, channel)
-        waits = self._limits.one_more(caller.network) if question.wait_s else nullcontext()
-        with waits:
+        return _Reader(caller, grants, channel, question, live)
+
+    async def _read(self, reader: _Reader, question: Question) -> Answer:
+        """Read what is asked for. Raises `RequestRefused`."""
+        network = reader.caller.network
+        is_poll = question.wait_s > 0.0 and reader.live is Live.LONG_POLL
+        with self._limits.one_more(network) if is_poll else nullcontext():
             answer = await self._ask(question)
         # Meanwhile the login may have ended, or the rules may have changed.
-        self._check(grants, channel)
-        if caller.network:
-            endpoint.budgets.admit_bytes(caller, len(answer.body), endpoint.clock())
-        return question, answer
+        self._check(reader.grants, reader.channel)
+        if network:
+            self._endpoint.budgets.admit_bytes(
+                reader.caller, len(answer.body), self._endpoint.clock()
+            )
+        return answer
 
-    def _question_of(self, request: web.Request) -> Question:
+    def _question_of(self, request: web.Request) -> tuple[Question, Live | None]:
         query = request.query
         if any(name in query for name in _TOKENS):
             raise RequestRefused(ErrorReply.CREDENTIALS_IN_URL)
         offset, live = _only(query.getall("offset", [])), _only(query.getall("live", []))
         if offset is not None and not 0 < len(offset) <= _LONGEST_OFFSET:
             raise RequestRefused(ErrorReply.OFFSET_INVALID)
-        if live is not None and live != _LONG_POLL:
-            raise RequestRefused(ErrorReply.REQUEST_MALFORMED, "live: only long-poll is supported")
+        if live not in (None, *Live):
+            raise RequestRefused(ErrorReply.REQUEST_MALFORMED, "live is not long-poll or sse")
         if live is not None and offset is None:
             raise RequestRefused(ErrorReply.OFFSET_INVALID, "live needs an offset")
-        return Question(
+        is_head = request.method == "HEAD"
+        question = Question(
             "/" + request.match_info["channel"],
             offset,
-            self._endpoint.options.timeout_s if live is not None else 0.0,
+            self._endpoint.options.timeout_s if live is not None and not is_head else 0.0,
             has_envelope=_only(query.getall("envelope", [])) == "1",
-            is_head=request.method == "HEAD",
+            is_head=is_head,
         )
+        return question, None if live is None or is_head else Live(live)
 
     def _channel(self, name: str) -> Channel:
         channel = self._channels.get(name)
