@@ -37,6 +37,14 @@ class Question:
         self.is_for_one = number % 4 == 2
         self.key = f"{name} {number}"
         self.told: dict[str, str] = {}
+        # How often it was asked without a reply that says what became of it.
+        self.attempts_lost = 0
+
+    @property
+    def is_told_well(self) -> bool:
+        """Whether it has ended, once for each attempt at most, and was answered once at most."""
+        answered = sum(not error for error in self.told.values())
+        return answered <= 1 <= len(self.told) <= 1 + self.attempts_lost
 
 
 class Town:
@@ -208,5 +216,9 @@ class Town:
         ext["delivery"] = {"key": question.key}
         if question.is_for_one:
             ext["request"] = "one"
+        # A worker that is killed now may have stored the request, and end it later.
+        question.attempts_lost += 1
         reply = await person.reply(question.channel, data=question.key, ext=ext)
+        if reply["successful"]:
+            question.attempts_lost -= 1
         return bool(reply["successful"])

@@ -100,7 +100,7 @@ def test_the_tables_agree_with_those_who_got_it_although_workers_are_killed(tmp_
     with deployed(tmp_path, SETTINGS) as deployment:
         town = Town(deployment.url, SEED)
         asyncio.run(live(town, deployment))
-    assert [each.key for each in town.questions if len(each.told) != 1] == []
+    assert [(each.key, each.told) for each in town.questions if not each.is_told_well] == []
     lake = ingested(tmp_path)
     assert violations(findings_of(lake)) == []
     with of_lake(lake) as tables:
@@ -118,7 +118,7 @@ def _expected(town: Town) -> dict[str, Row]:
         "/news": MESSAGES * len(NAMES),
         "/orders": MESSAGES,
         CHORES: sum(each.channel == CHORES for each in town.questions),
-        "/ret/*": len(town.questions),
+        "/ret/*": sum(len(each.told) for each in town.questions),
     }
     rows = {
         channel: Row(copies=number, open=0, lost=0, discarded=0)
@@ -135,7 +135,7 @@ def _expected(town: Town) -> dict[str, Row]:
         rows[channel] |= Row(moves=MESSAGES // DELAYED_EACH)
     rows[QUESTIONS] = Row(open=0, lost=0, discarded=0)
     rows[CHORES] |= Row(published=copies[CHORES])
-    rows["/ret/*"] |= Row(published=len(town.questions))
+    rows["/ret/*"] |= Row(published=copies["/ret/*"])
     return rows
 
 

@@ -25,9 +25,9 @@ from holdfast.web.answering.endpoint import (
 )
 from holdfast.web.http.origins import OriginTrust
 from holdfast.web.scheduling.speaking import until_speaking
-from holdfast.web.streams.event_streams import BEAT_S, LASTS_S, send_events
 from holdfast.web.streams.history_answers import END, Answer, Question
 from holdfast.web.streams.reader_limits import ReaderLimits
+from holdfast.web.streams.sent_events import BEAT_S, LASTS_S, send_events
 
 if TYPE_CHECKING:
     from holdfast.bayeux.wire.codec import Json
