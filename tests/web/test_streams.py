@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import aiohttp
 import orjson
 import pytest
+from multidict import CIMultiDict
 
 from holdfast.web.streams import reading_requests
 from tests.unit.login.signing import token
@@ -161,6 +162,9 @@ async def test_a_head_and_now_say_where_the_history_ends(home: ServerAndClients)
     head, now = await read(ann, method="HEAD"), await read(ann, offset="now")
     assert (head.next, now.next, now.data) == (end, end, [])
     assert {each.headers["Cache-Control"] for each in (head, now)} == {"no-store"}
+    # It has nothing to wait for.
+    at_once = await read(ann, method="HEAD", offset=end, live="long-poll")
+    assert (at_once.status, at_once.next) == (200, end)
 
 
 # Waiting
@@ -392,6 +396,12 @@ async def test_an_unchanged_history_is_not_sent_twice(home: ServerAndClients) ->
     assert first.headers["Cache-Control"] == "public, no-cache"
     again = await read(ann, headers={"If-None-Match": first.headers["ETag"]})
     assert (again.status, again.next) == (304, first.next)
+    for known in ("*", "W/" + first.headers["ETag"], f'"x", {first.headers["ETag"]}'):
+        assert (await read(ann, headers={"If-None-Match": known})).status == 304
+    several = CIMultiDict([("If-None-Match", '"x"'), ("If-None-Match", first.headers["ETag"])])
+    assert (await read(ann, headers=several)).status == 304
+    other = f'"x{first.headers["ETag"]}x"'
+    assert (await read(ann, headers={"If-None-Match": other})).status == 200
     await tell(ann, 2)
     changed = await read(ann, headers={"If-None-Match": first.headers["ETag"]})
     assert (changed.status, changed.data) == (200, [1, 2])

@@ -156,6 +156,8 @@ class StreamRequests:
         question, live = self._question_of(request)
         grants = await self._grants(caller)
         channel = self._channel(question.channel)
+        # A channel has several legal names, but only one of them decides about its home.
+        question = replace(question, channel=channel.name)
         self._check(grants, channel)
         return _Reader(caller, grants, channel, question, live)
 
@@ -177,6 +179,7 @@ class StreamRequests:
         query = request.query
         if any(name in query for name in _TOKENS):
             raise RequestRefused(ErrorReply.CREDENTIALS_IN_URL)
+        is_head = request.method == "HEAD"
         offset, live = _only(query.getall("offset", [])), _only(query.getall("live", []))
         if offset is not None and not 0 < len(offset) <= _LONGEST_OFFSET:
             raise RequestRefused(ErrorReply.OFFSET_INVALID)
@@ -232,7 +235,7 @@ class StreamRequests:
                 return web.Response(status=204, headers=headers)
         if not (question.is_head or question.offset == END):
             headers["ETag"] = tag = _tag(question, answer)
-            if tag in request.headers.get("If-None-Match", ""):
+            if {tag, "*"} & _known_tags(request):
                 return web.Response(status=304, headers=headers)
         headers["Content-Type"] = JSON_TYPE
         return web.Response(body=answer.body.encode(), headers=headers)
@@ -300,6 +303,12 @@ def _only(values: list[str]) -> str | None:
 def _of_request(refused: Refused) -> RequestRefused:
     wait_s = (refused.advice or {}).get("interval", 0) / 1000
     return RequestRefused(refused.error, *refused.arguments, wait_s=wait_s)
+
+
+def _known_tags(request: web.Request) -> set[str]:
+    """Return the tags of what the client has. A cache may have made them weak."""
+    said = ",".join(request.headers.getall("If-None-Match", ()))
+    return {each.strip().removeprefix("W/") for each in said.split(",")}
 
 
 def _tag(question: Question, answer: Answer) -> str:

@@ -17,7 +17,7 @@ from holdfast.store.format.deployment import Deployment
 
 RULES: dict[str, dict[str, Any]] = {
     "/kept/**": {"history": 1000, "durable": True},
-    "/brief/**": {"history": 2, "durable": True},
+    "/brief": {"history": 2, "durable": True},
     "/topics/**": {"topic": True, "durable": True, "destroy_delay": 1000},
     "/jobs/**": {"work_queue": True},
 }
