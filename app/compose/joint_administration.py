@@ -51,7 +51,7 @@ class JointAdministration:
         self._shards = Shards(number, forwarding.asks, self._here, new_id, homes)
         self._restarts = restarts
         # What reads the histories of all shards.
-        self.streams = JointStreams(self._shards, endpoint.bayeux)
+        self.streams = JointStreams(self._shards, endpoint.bayeux, endpoint.scheduler.next_reader)
         self._commands = JointCommands(self._shards)
         self.run_anywhere = self._commands.run_anywhere
 

@@ -111,8 +111,11 @@ async def open_listeners(
 def _streams(parts: ServedApplications) -> StreamRequests:
     """Return what reads histories without a session, here or at the homes of channels."""
     endpoint, joint = parts.endpoint, parts.administration.joint
-    streams = StreamsHere(endpoint.bayeux) if joint is None else joint.streams
-    return StreamRequests(endpoint, streams.answer, parts.administration.grants_of)
+    if joint is None:
+        ask = StreamsHere(endpoint.bayeux, endpoint.scheduler.next_reader).answer
+    else:
+        ask = joint.streams.answer
+    return StreamRequests(endpoint, ask, parts.administration.grants_of)
 
 
 def _sign_in(settings: Settings) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import NamedTuple, Protocol
 
-from bench.stalls.clients import Client, Message, connect, publish, subscribe
+from bench.stalls.clients import Client, Message, Reader, connect, publish, subscribe
 from bench.stalls.elsewhere import Elsewhere
 from bench.stalls.volleys import Link, Socket, Volley
 
@@ -43,6 +43,8 @@ _FILTERS, _FILTERS_EACH, _SEARCHED = 250, 50, 1024
 _TOPICS, _PAGE = 60_000, 1_000
 # Requests that wait for one responder, and those of one session.
 _REQUESTS, _OUTSTANDING = 10_000, 250
+# Requests without a session that wait for a message of a history.
+_READERS = 2_000
 # Nearly a full queue: the last batch must fit.
 _IN_FLIGHT = 9_900
 
@@ -61,7 +63,7 @@ class Attack(NamedTuple):
 
     client: Sender
     body: bytes
-    crowd: tuple[Client, ...] = ()
+    crowd: tuple[Client | Reader, ...] = ()
     # Whether the request makes the same work if it is sent again.
     is_repeatable: bool = False
     # Whether it lets the server stand, so that only its processor time says how long others wait.
@@ -460,11 +462,7 @@ def catching_up(url: str) -> Attack:
 
 def catching_up_deep(url: str) -> Attack:
     """A replay of all messages of a channel with a deep history."""
-    publisher = Client(url)
-    topic = {"destroyDelay": -1, "history": {"maxEntries": _QUEUE}}
-    for _ in range(0, _QUEUE, 250):
-        publisher.say(*[publish("/deep", ext={"delivery": {"topic": topic}})] * 250)
-    publisher.close()
+    _keep(url, "/deep", _QUEUE)
     return _again(_attack(Client(url), _replay(-2, "/deep")))
 
 
@@ -487,6 +485,32 @@ def catching_up_filtered(url: str) -> Attack:
     _topics(url, "sifted", _BATCH, history=1)
     options = {"filter": "data = 'nothing'", "history": {"numEntries": -1}}
     return _again(_attack(Client(url), {**subscribe("/sifted/**"), "ext": {"delivery": options}}))
+
+
+def readers_woken(url: str) -> Attack:
+    """All that wait for a message of a history are woken by one."""
+    _keep(url, "/woken", 1)
+    path = "/streams/woken?live=long-poll&offset=now"
+    crowd = tuple(Reader(url, path) for _ in range(_READERS))
+    for each in crowd:
+        each.ask()
+    return _attack(Client(url), publish("/woken"))._replace(crowd=crowd)
+
+
+def readers_of_all(url: str) -> Attack:
+    """Many read a part of a deep history at the same time."""
+    _keep(url, "/read", _QUEUE)
+    return _crowd_of(url, "asking", _ASKING // 10, "/streams/read")
+
+
+def _keep(url: str, channel: str, count: int) -> None:
+    """Publish this number of messages to a channel that keeps them."""
+    publisher = Client(url)
+    topic = {"destroyDelay": -1, "history": {"maxEntries": _QUEUE}}
+    for at in range(0, count, 250):
+        some = range(min(250, count - at))
+        publisher.say(*[publish(channel, ext={"delivery": {"topic": topic}}) for _ in some])
+    publisher.close()
 
 
 def _topics(url: str, name: str, count: int, history: int = 0) -> None:
@@ -655,6 +679,7 @@ CASES: dict[str, Case] = {
         ),
         *(topics_list, topics_erase, catching_up, catching_up_deep),
         *(catching_up_nested, catching_up_named, catching_up_filtered),
+        *(readers_woken, readers_of_all),
         *(empty_arrays, empty_objects, endless_objects, small_objects, deep_arrays, deep_objects),
         *(wide_object, wide_texts, wide_letters),
         *(long_numbers, hard_numbers, mixed_values, many_strings, records),

@@ -84,6 +84,21 @@ class Client:
         self._http.close()
 
 
+class Reader:
+    """A program that reads without a session."""
+
+    def __init__(self, url: str, path: str) -> None:
+        self._path = path
+        self._http = http.client.HTTPConnection(urlsplit(url).netloc, timeout=_TIMEOUT_S)
+
+    def ask(self) -> None:
+        """Send the request without reading its response."""
+        self._http.request("GET", self._path)
+
+    def close(self) -> None:
+        self._http.close()
+
+
 def connect(ext: Message | None = None, **fields: object) -> Message:
     """Return a connect; it waits unless its advice says otherwise."""
     connect = {"channel": "/meta/connect", "connectionType": "long-polling"}

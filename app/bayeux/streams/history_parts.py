@@ -14,7 +14,8 @@ from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.kept_messages import cursor_of, end_of
 
-# How many bytes of messages one part has, unless a single message has more.
+# How many messages one part has, and how many bytes unless a single message has more.
+MOST_MESSAGES: Final = 1000
 MOST_BYTES: Final = 256 * 1024
 
 Wake = Callable[[], None]
@@ -87,7 +88,9 @@ class Streams:
         elif after < floor:
             raise HistoryLost(after, floor)
         kept, now_ms = self._histories.get(channel.name), self._state.node.now_ms()
-        messages = [] if kept is None else self._known(channel, kept.since(after, now_ms))
+        # One more than a part has shows that there is more.
+        found = [] if kept is None else kept.since(after, now_ms, MOST_MESSAGES + 1)
+        messages = self._known(channel, found)
         part = _fitting(messages)
         until = cursor_of(part[-1].id) if part else after
         self.messages_read += len(part)
@@ -150,6 +153,6 @@ def _fitting(messages: Sequence[Message]) -> Sequence[Message]:
     size = 0
     for place, message in enumerate(messages):
         size += len(message.wire)
-        if place and size > MOST_BYTES:
+        if place == MOST_MESSAGES or (place and size > MOST_BYTES):
             return messages[:place]
     return messages

@@ -122,8 +122,13 @@ class Histories:
         return max(self.floor, self._missed.get(channel, 0)) if kept is None else kept.floor
 
     def follow(self, channel: str, wake: Callable[[], None]) -> None:
-        """Call `wake` whenever a message enters the channel's history."""
+        """Call `wake` whenever the channel's history has more for readers."""
         self._followers.setdefault(channel, []).append(wake)
+
+    def wake(self, channel: str) -> None:
+        """Tell the followers of the channel that there is more."""
+        for wake in [*self._followers.get(channel, ())] if self._followers else ():
+            wake()
 
     def unfollow(self, channel: str, wake: Callable[[], None]) -> None:
         """Undo `follow`."""
@@ -184,8 +189,7 @@ class Histories:
             self._trim_share(keeping.account)
         while len(self._messages) > limits.entries or self.size > limits.bytes:
             self._make_room(next(iter(self._messages.values())))
-        for wake in [*self._followers.get(message.channel, ())] if self._followers else ():
-            wake()
+        self.wake(message.channel)
 
     def shorten(self, channel: str, depth: HistoryDepth | None) -> None:
         """Cut the channel's history to its new depth; None removes it."""

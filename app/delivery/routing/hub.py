@@ -76,7 +76,7 @@ class Hub(Generic[R]):
         # The other shards of the deployment, if there are any, and how messages cross to them.
         self.others = others
         self.crossings = None if others is None else Crossings(others)
-        self.publish_order: PublishOrder[R] = PublishOrder(self._show)
+        self.publish_order: PublishOrder[R] = PublishOrder(self._show, histories.wake)
         # Receivers that may have news, until `take_ready` takes them.
         self.ready: list[R] = []
         self._on_ready = on_ready

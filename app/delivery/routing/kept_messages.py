@@ -70,11 +70,14 @@ class KeptMessages:
         found.reverse()
         return found
 
-    def since(self, cursor: int, now_ms: int) -> list[Message]:
-        """Return the messages after the cursor, oldest first."""
+    def since(self, cursor: int, now_ms: int, most: int | None = None) -> list[Message]:
+        """Return the messages after the cursor, oldest first; up to `most` of them, if given."""
         # The lowest id with a higher cursor.
         place = bisect_left(self._messages, (cursor + 1) * NS_PER_CURSOR, key=_by_id)
-        return self._alive(self._messages[place:], now_ms)
+        if most is None:
+            return self._alive(self._messages[place:], now_ms)
+        behind = islice(self._messages, place, None)
+        return list(islice((each for each in behind if not 0 < end_of(each) <= now_ms), most))
 
     def _alive(self, messages: list[Message], now_ms: int) -> list[Message]:
         return [each for each in messages if not 0 < end_of(each) <= now_ms]

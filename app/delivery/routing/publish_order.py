@@ -19,10 +19,11 @@ class PublishOrder(Generic[R]):
 
     Args:
         show: Delivers a message to its receivers.
+        wake: Called with a channel whose later messages no longer wait for one that was not kept.
     """
 
-    def __init__(self, show: Callable[[Publish[R]], None]) -> None:
-        self._show = show
+    def __init__(self, show: Callable[[Publish[R]], None], wake: Callable[[str], None]) -> None:
+        self._show, self._wake = show, wake
         # By channel, while a message of it waits.
         self.waiting: dict[str, deque[Publish[R]]] = {}
         # Whether what is shown now has not waited for a message before it.
@@ -82,6 +83,8 @@ class PublishOrder(Generic[R]):
             self._forget(publish)
             if outcome is PersistOutcome.KEPT:
                 self._show_late(publish)
+            else:
+                self._wake(publish.channel.name)
             if publish.step is not None:
                 publish.step.known(outcome)
             return

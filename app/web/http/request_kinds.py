@@ -22,6 +22,8 @@ class RequestKind(bytes, Enum):
     # ... and on one that has not: thousands of new clients may come together.
     FIRST_QUESTION = b"first "
     UPGRADE = b"upgrade "
+    # A reader of a history that has waited: one message may wake thousands.
+    WOKEN = b"woken "
     # A request with the same head as an earlier one on its connection.
     REPEATED = b"repeated "
     # Anything else, which mostly has a body.

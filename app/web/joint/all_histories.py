@@ -1,6 +1,7 @@
 """Reads the histories of all shards: each at the home of its channel."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from typing import Any, Final
 
@@ -23,13 +24,20 @@ _RETRY_S: Final = 1.0
 
 
 class JointStreams:
-    """Answers questions about the histories of any shard."""
+    """Answers questions about the histories of any shard.
 
-    def __init__(self, shards: Shards, bayeux: Bayeux) -> None:
+    Args:
+        next_turn: Waits until there is time for a reader.
+    """
+
+    def __init__(
+        self, shards: Shards, bayeux: Bayeux, next_turn: Callable[[], Awaitable[None]]
+    ) -> None:
         self._shards = shards
         self._homes = bayeux.state.homes
         self._streams = bayeux.streams
-        self._here = StreamsHere(bayeux)
+        self._here = StreamsHere(bayeux, next_turn)
+        self._next_turn = next_turn
 
     def handler(self) -> Handler:
         """Return what answers other shards."""
@@ -61,6 +69,8 @@ class JointStreams:
         given = {_QUESTION: orjson.dumps(asdict(question)).decode()}
         asked = Ask(_STREAM, given, _ASKER)
         found = await self._shards.ask(home, asked, question.wait_s + READ_S)
+        # The answers for many readers may come together.
+        await self._next_turn()
         if not isinstance(found, Answered) or found.status != _OK:
             raise RequestRefused(ErrorReply.SHARD_UNAVAILABLE, wait_s=_RETRY_S)
         return Answer(**found.json)

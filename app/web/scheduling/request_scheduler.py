@@ -130,6 +130,10 @@ class RequestScheduler:
             self._go_on_soon()
             await beginnings.wait()
 
+    async def next_reader(self) -> None:
+        """Wait until there is time for a reader of a history that has waited for a message."""
+        await self.wait_for_turn(RequestKind.WOKEN)
+
     def receive(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
         """Handle a request. Returns it if it is unfinished; it then continues by itself.
 

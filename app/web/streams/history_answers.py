@@ -1,7 +1,7 @@
 """Reads a history of this shard for a request, and waits until there is something to read."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -60,11 +60,16 @@ class Answer:
 
 
 class StreamsHere:
-    """Answers questions about histories of this shard."""
+    """Answers questions about histories of this shard.
 
-    def __init__(self, bayeux: Bayeux) -> None:
+    Args:
+        next_turn: Waits until there is time for a reader.
+    """
+
+    def __init__(self, bayeux: Bayeux, next_turn: Callable[[], Awaitable[None]]) -> None:
         self._state = bayeux.state
         self._streams = bayeux.streams
+        self._next_turn = next_turn
 
     async def answer(self, question: Question) -> Answer:
         """Return the answer, which may be a refusal."""
@@ -90,7 +95,8 @@ class StreamsHere:
             return Answer(error=ErrorReply.HISTORY_LOST.name, end=goes_on_at, lost=cursors)
 
     async def answer_json(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Do the same for another shard."""
+        """Do the same for another shard, which may ask for many readers at once."""
+        await self._next_turn()
         return asdict(await self.answer(Question(**asked)))
 
     async def _read(self, channel: Channel, after: int | None, question: Question) -> Answer:
@@ -113,6 +119,7 @@ class StreamsHere:
         ends_at = loop.time() + wait_s
         while not part.messages and self._streams.may_wait and loop.time() < ends_at:
             await until_woken(self._streams, channel, ends_at - loop.time())
+            await self._next_turn()
             part = self._streams.read(channel, after)
         return part
 

@@ -179,7 +179,6 @@ class StreamRequests:
         query = request.query
         if any(name in query for name in _TOKENS):
             raise RequestRefused(ErrorReply.CREDENTIALS_IN_URL)
-        is_head = request.method == "HEAD"
         offset, live = _only(query.getall("offset", [])), _only(query.getall("live", []))
         if offset is not None and not 0 < len(offset) <= _LONGEST_OFFSET:
             raise RequestRefused(ErrorReply.OFFSET_INVALID)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.bayeux.streams.history_parts import (
     MOST_BYTES,
+    MOST_MESSAGES,
     HistoryLost,
     HistoryMissing,
     HistoryPart,
@@ -22,7 +23,7 @@ from tests.unit.bayeux.harness import Server, server_of
 KEEPS = {
     "/a": ChannelSettings(history=5),
     "/durable": ChannelSettings(history=5, durable=True),
-    "/many": ChannelSettings(history=1000, history_bytes=64 * 1024**2),
+    "/many": ChannelSettings(history=3000, history_bytes=64 * 1024**2),
 }
 
 
@@ -125,6 +126,14 @@ def test_a_part_has_a_bounded_size_and_says_whether_there_is_more(server: Server
     assert (len(last.messages), last.is_last) == (1, True)
 
 
+def test_a_part_has_a_bounded_number_of_messages(server: Server) -> None:
+    publish(server, *range(MOST_MESSAGES + 1), channel="/many")
+    part = read(server, channel="/many")
+    assert (data_of(part), part.is_last) == ([*range(MOST_MESSAGES)], False)
+    rest = read(server, part.until, channel="/many")
+    assert (data_of(rest), rest.is_last) == ([MOST_MESSAGES], True)
+
+
 def test_a_message_larger_than_a_part_comes_alone(server: Server) -> None:
     publish(server, "x" * 2 * MOST_BYTES, "y", channel="/many")
     part = read(server, channel="/many")
@@ -166,6 +175,20 @@ def test_a_reader_is_woken_by_each_message_of_its_channel_alone(server: Server) 
     publish(server, 4)
     assert len(woken) == 2
     assert streams.readers == 0
+
+
+def test_a_reader_is_woken_when_nothing_holds_messages_back_any_more(server: Server) -> None:
+    streams, keeper, woken = server.bayeux.streams, server.keeper, list[str]()
+    place = read(server, channel="/durable").until
+    keeper.is_silent = True
+    server.client().publish("/durable", 1)
+    keeper.answer_late(PersistOutcome.UNKNOWN)
+    keeper.is_silent = False
+    publish(server, 2, channel="/durable")
+    streams.wait(channel_of(server, "/durable"), lambda: woken.append("woken"))
+    keeper.answer_late(PersistOutcome.REFUSED)
+    assert woken == ["woken"]
+    assert data_of(read(server, place, channel="/durable")) == [2]
 
 
 def test_a_server_that_stops_wakes_all_readers_and_lets_none_wait(server: Server) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from holdfast.delivery.basics import channels as names
 from holdfast.delivery.basics.counters import Counters
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
@@ -18,7 +19,7 @@ class Channels:
     """A publish order, what was delivered to whom, and the outcomes for publishers."""
 
     def __init__(self) -> None:
-        self.order: PublishOrder[Receiver] = PublishOrder(self._show)
+        self.order: PublishOrder[Receiver] = PublishOrder(self._show, ignore)
         self.shown: list[str] = []
         self.outcomes: list[str] = []
 
