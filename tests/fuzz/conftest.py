@@ -16,6 +16,7 @@ SETTINGS = {
     "max_request_size": 256 * 1024,
     "callback_parameter": "jsonp",
     "transports": ["websocket", "long-polling", "callback-polling"],
+    "channels": {"/kept/**": {"history": 100}},
 }
 
 
@@ -23,7 +24,7 @@ SETTINGS = {
 def fuzz_s(request: pytest.FixtureRequest) -> float:
     """The duration of each test: they share the time."""
     seconds: float = request.config.getoption("--fuzz-seconds")
-    return seconds / 4
+    return seconds / 6
 
 
 @pytest.fixture(scope="session")
