@@ -108,7 +108,7 @@ class Streams:
         return max(begin, cursor_of(known[-1].id)) if known else begin
 
     def wait(self, channel: Channel | None, wake: Wake) -> None:
-        """Call `wake` when the history gets a message, or when readers may wait no longer.
+        """Call `wake` when the history gets a message, and when readers may wait no longer.
 
         Without a channel, call it only then.
         """

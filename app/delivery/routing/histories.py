@@ -90,8 +90,8 @@ class Histories:
         # The cursors up to which topics lack messages that they were configured not to keep.
         self._missed: dict[str, int] = {}
         self._missed_names = SortedNames(self._missed)
-        # By channel, what to call when its history gets a message.
-        self._followers: dict[str, list[Callable[[], None]]] = {}
+        # By channel, what to call when its history gets a message, in order.
+        self._followers: dict[str, dict[Callable[[], None], None]] = {}
         # How many messages were removed to make room.
         self.dropped = 0
         # Channels that keep nothing now may lack messages up to this cursor.
@@ -122,20 +122,21 @@ class Histories:
         return max(self.floor, self._missed.get(channel, 0)) if kept is None else kept.floor
 
     def follow(self, channel: str, wake: Callable[[], None]) -> None:
-        """Call `wake` whenever the channel's history has more for readers."""
-        self._followers.setdefault(channel, []).append(wake)
+        """Call `wake` once, when the channel's history has more for readers."""
+        self._followers.setdefault(channel, {})[wake] = None
 
     def wake(self, channel: str) -> None:
         """Tell the followers of the channel that there is more."""
-        for wake in [*self._followers.get(channel, ())] if self._followers else ():
+        for wake in self._followers.pop(channel, ()) if self._followers else ():
             wake()
 
     def unfollow(self, channel: str, wake: Callable[[], None]) -> None:
-        """Undo `follow`."""
-        followers = self._followers[channel]
-        followers.remove(wake)
-        if not followers:
-            del self._followers[channel]
+        """Undo `follow`, also after the call."""
+        followers = self._followers.get(channel)
+        if followers is not None:
+            followers.pop(wake, None)
+            if not followers:
+                del self._followers[channel]
 
     def covered_by(
         self, pattern: Channel, most: int = MOST_LOOKS

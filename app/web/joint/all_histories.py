@@ -14,7 +14,7 @@ from holdfast.web.admin.handlers import Ask, Handler
 from holdfast.web.admin.route import Route
 from holdfast.web.joint.asking import READ_S, Shards
 from holdfast.web.joint.asking import Answer as Answered
-from holdfast.web.streams.history_answers import Answer, Question, StreamsHere, until_woken
+from holdfast.web.streams.history_answers import Answer, Question, StreamsHere
 
 _STREAM: Final = Route("GET", "/streams", "stream", "", BaseModel, None, None, False, {})
 _QUESTION: Final = "question"
@@ -63,7 +63,7 @@ class JointStreams:
 
     async def _until_leaving(self, question: Question) -> None:
         """Wait until readers may wait here no longer."""
-        await until_woken(self._streams, None, question.wait_s + READ_S)
+        await self._here.until_woken(None, question.wait_s + READ_S)
 
     async def _ask(self, home: int, question: Question) -> Answer:
         given = {_QUESTION: orjson.dumps(asdict(question)).decode()}

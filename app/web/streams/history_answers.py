@@ -1,8 +1,10 @@
 """Reads a history of this shard for a request, and waits until there is something to read."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -13,7 +15,6 @@ from holdfast.bayeux.streams.history_parts import (
     HistoryMissing,
     HistoryPart,
     PlaceInvalid,
-    Streams,
 )
 from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.delivery.basics.channels import Channel
@@ -23,6 +24,8 @@ from holdfast.delivery.messages.message import Message
 # Offsets that every history has: its begin, and its end at the moment.
 BEGIN: Final = "-1"
 END: Final = "now"
+# How many readers run before others do.
+_AT_ONCE: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class StreamsHere:
         self._state = bayeux.state
         self._streams = bayeux.streams
         self._next_turn = next_turn
+        self._woken = _Woken()
 
     async def answer(self, question: Question) -> Answer:
         """Return the answer, which may be a refusal."""
@@ -118,10 +122,25 @@ class StreamsHere:
         loop, after = asyncio.get_running_loop(), part.until
         ends_at = loop.time() + wait_s
         while not part.messages and self._streams.may_wait and loop.time() < ends_at:
-            await until_woken(self._streams, channel, ends_at - loop.time())
+            await self.until_woken(channel, ends_at - loop.time())
             await self._next_turn()
             part = self._streams.read(channel, after)
         return part
+
+    async def until_woken(self, channel: Channel | None, most_s: float) -> None:
+        """Wait for a message of the channel's history, as long as readers may wait, and this long.
+
+        Without a channel, no message ends the wait.
+        """
+        woken = asyncio.get_running_loop().create_future()
+        wake = partial(self._woken.add, woken)
+        timer = asyncio.get_running_loop().call_later(most_s, wake)
+        self._streams.wait(channel, wake)
+        try:
+            await woken
+        finally:
+            timer.cancel()
+            self._streams.wait_no_more(wake)
 
     def _offset(self, cursor: int) -> str:
         """Return a place as clients see it. Later ones are greater, byte by byte."""
@@ -138,25 +157,29 @@ class StreamsHere:
         return int(cursor)
 
 
+class _Woken:
+    """Lets readers that are woken run, not all of them before anything else."""
+
+    def __init__(self) -> None:
+        self._readers: deque[asyncio.Future[None]] = deque()
+
+    def add(self, reader: asyncio.Future[None]) -> None:
+        """Let a reader run soon."""
+        if not self._readers:
+            asyncio.get_running_loop().call_soon(self._go_on)
+        self._readers.append(reader)
+
+    def _go_on(self) -> None:
+        for _ in range(min(_AT_ONCE, len(self._readers))):
+            reader = self._readers.popleft()
+            if not reader.done():
+                reader.set_result(None)
+        if self._readers:
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+
 class _OtherEpoch(Exception):
     """The offset is of another store."""
-
-
-async def until_woken(streams: Streams, channel: Channel | None, most_s: float) -> None:
-    """Wait for a message of the channel's history, as long as readers may wait, and this long.
-
-    Without a channel, no message ends the wait.
-    """
-    woken = asyncio.Event()
-    wake = woken.set
-    streams.wait(channel, wake)
-    try:
-        async with asyncio.timeout(most_s):
-            await woken.wait()
-    except TimeoutError:
-        return
-    finally:
-        streams.wait_no_more(wake)
 
 
 def _events(messages: Sequence[Message]) -> str:
