@@ -1,9 +1,15 @@
 """Readers of a history that are woken together answer one after the other."""
 
 import asyncio
+from typing import Any
 
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.delivery.basics.json_text import to_json
 from holdfast.settings import ChannelSettings
-from holdfast.web.streams.history_answers import Answer, Question, StreamsHere
+from holdfast.web.streams.history_answers import Answer, Question, StreamsHere, data_in
 from tests.unit.bayeux.harness import server_of
 
 
@@ -55,3 +61,50 @@ async def test_not_all_readers_that_are_woken_run_before_others() -> None:
     assert max(steps) <= 100
     assert {each.body for each in await asyncio.gather(*waiting)} == {"[1]"}
     assert server.bayeux.state.histories._followers == {}
+
+
+LEAVES = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False)
+TEXTS = st.text('a\\"}{,: \u00e9\U0001f600', max_size=5)
+VALUES = st.recursive(
+    LEAVES | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(VALUES, st.permutations(["channel", "data", "ext", "id"]), st.integers(0, 2), VALUES)
+def test_the_data_of_an_event_is_found_wherever_it_is(
+    data: Any, names: list[str], left_out: int, ext: Any
+) -> None:
+    event = {name: ext for name in names if name == "data" or names.index(name) >= left_out}
+    event["data"] = data
+    wire = to_json(event)
+    assert orjson.loads(data_in(wire)) == orjson.loads(wire)["data"]
+    # As another encoder writes it.
+    indented = orjson.dumps(event, option=orjson.OPT_INDENT_2)
+    assert orjson.loads(data_in(indented)) == orjson.loads(indented)["data"]
+
+
+async def test_a_body_is_that_of_the_messages_that_are_asked_for() -> None:
+    server = server_of(channels={"/**": ChannelSettings(history=5)})
+    server.bayeux.state.epoch = "here"
+
+    async def next_turn() -> None:
+        pass
+
+    streams = StreamsHere(server.bayeux, next_turn)
+
+    async def body(channel: str, offset: str = "-1", *, has_envelope: bool = False) -> str:
+        asked = Question(channel, offset, has_envelope=has_envelope)
+        return (await streams.answer(asked)).body
+
+    server.for_extensions.publish("/a", 1)
+    server.for_extensions.publish("/b", 2)
+    behind = (await streams.answer(Question("/a", "-1"))).end
+    server.for_extensions.publish("/a", 3)
+    for _ in range(2):
+        assert await body("/a") == "[1,3]"
+        assert await body("/a", behind) == "[3]"
+        assert await body("/a", "now") == "[]"
+        assert await body("/b") == "[2]"
+        assert await body("/b", has_envelope=True) == '[{"channel":"/b","data":2}]'
