@@ -282,7 +282,7 @@ class Events:
         """The messages of the next event, with the control event behind them."""
         event = await self.block()
         if event.startswith(b"event: data\n"):
-            text = event.partition(b"\ndata: ")[2]
+            text = event.partition(b"\ndata:")[2]
             await self._control()
             return orjson.loads(text)
         self._heard(event)
@@ -292,7 +292,7 @@ class Events:
         self._heard(await self.block())
 
     def _heard(self, event: bytes) -> None:
-        name, _, text = event.partition(b"\ndata: ")
+        name, _, text = event.partition(b"\ndata:")
         assert name == b"event: control"
         control = orjson.loads(text)
         self.next, self.is_last = control["streamNextOffset"], control.get("upToDate", False)

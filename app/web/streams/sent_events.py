@@ -16,7 +16,7 @@ BEAT_S: Final = 15.0
 _READ_S: Final = 30.0
 _HEADERS: Final = {
     "Content-Type": "text/event-stream;charset=UTF-8",
-    "Cache-Control": "no-store",
+    "Cache-Control": "no-cache, no-store",
     # Otherwise nginx collects the events.
     "X-Accel-Buffering": "no",
 }
@@ -57,5 +57,5 @@ def _written(answer: Answer, interval: str) -> bytes:
     control: dict[str, object] = {"streamNextOffset": answer.end, "streamCursor": interval}
     if answer.is_last:
         control["upToDate"] = True
-    data = f"event: data\ndata: {answer.body}\n\n".encode() if answer.count else b""
-    return b"%bevent: control\ndata: %b\n\n" % (data, to_json(control))
+    data = f"event: data\ndata:{answer.body}\n\n".encode() if answer.count else b""
+    return b"%bevent: control\ndata:%b\n\n" % (data, to_json(control))
