@@ -1,9 +1,11 @@
 """`GET /streams/CHANNEL`: programs read the history of a channel without a session."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -11,6 +13,7 @@ import orjson
 import pytest
 from multidict import CIMultiDict
 
+from holdfast.login import extension
 from holdfast.web.streams import reading_requests
 from tests.unit.login.signing import token
 from tests.web.people import Json, Person, ServerAndClients, keys, server_and_clients, until
@@ -515,6 +518,25 @@ async def test_a_reader_that_loses_its_right_while_it_waits_gets_nothing(tmp_pat
             return (await read(ann)).status == 403
 
         await until(is_revoked)
+        await tell(bob, "not for her")
+        assert error_of(await waits) == "403:denied_by_rights:subscribe_denied"
+
+
+async def test_a_reader_whose_login_ends_while_it_waits_gets_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with server_and_clients(tmp_path, channels=KEEPS) as home:
+        ann = home.person(Authorization=f"Bearer {token()}")
+        waits = asyncio.create_task(read(ann, offset="now", live="long-poll"))
+
+        async def is_waiting() -> bool:
+            return await metric(home.person(), "holdfast_stream_readers") == 1
+
+        await until(is_waiting)
+        # In two hours, when her token has ended.
+        later = SimpleNamespace(time=lambda: time.time() + 7200)
+        monkeypatch.setattr(extension, "time", later)
+        bob = home.person(Authorization=f"Bearer {token(sub='bob', exp=int(time.time()) + 9000)}")
         await tell(bob, "not for her")
         assert error_of(await waits) == "403:denied_by_rights:subscribe_denied"
 
