@@ -1,4 +1,4 @@
-"""Programs read the history of a channel at any shard, also when its home is killed meanwhile."""
+"""Programs read the history of a channel at any shard, while its home or its store is killed."""
 
 import asyncio
 import signal
@@ -140,6 +140,29 @@ async def test_readers_at_all_shards_miss_nothing_when_the_home_is_killed(tmp_pa
             assert {*each.statuses} <= {200, 204, 503}
         for shard in {*range(SHARDS)} - {home}:
             assert readers[shard].broken == []
+
+
+@pytest.mark.timeout(300)
+async def test_readers_at_all_shards_miss_nothing_when_the_store_of_the_home_is_killed(
+    tmp_path: Path,
+) -> None:
+    home = home_of("/kept")
+    async with fleet(tmp_path, SHARDS) as workers, AsyncExitStack() as stack:
+        readers = [
+            await stack.enter_async_context(StreamReader(partial(_url, workers, shard), KEPT))
+            for shard in range(SHARDS)
+        ]
+        publisher = await stack.enter_async_context(Publisher(workers.urls[home], KEPT))
+        await publisher.publish(20)
+        await asyncio.to_thread(workers.wait_for_disks)
+        publishing = asyncio.create_task(publisher.publish(60))
+        workers.kill_store(home)
+        await publishing
+        for each in readers:
+            await each.hear(publisher.accepted[-1])
+            each.check_heard(publisher.accepted)
+            assert {*each.statuses} <= {200, 204, 503}
+            assert each.broken == []
 
 
 def _url(workers: Fleet, shard: int) -> str:
