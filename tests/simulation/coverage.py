@@ -146,7 +146,9 @@ class Report:
         self._excused.update(excused)
         seen, forgiven = _by_judge(judged), _by_judge(excused)
         for judge, count in seen.items():
-            self._shares[judge].append(forgiven[judge] / count if count else 0.0)
+            # One thing may be excused many times: a hold, for each message that came meanwhile.
+            share = min(1.0, forgiven[judge] / count) if count else 0.0
+            self._shares[judge].append(share)
 
     @property
     def asleep(self) -> list[str]:
