@@ -50,12 +50,19 @@ class JointStreams:
             return await self._here.answer(question)
         if not (question.wait_s and self._streams.may_wait):
             return await self._ask(home, replace(question, wait_s=0.0))
+        clock = asyncio.get_running_loop().time
+        ends_at = clock() + question.wait_s
         asking = asyncio.ensure_future(self._ask(home, question))
         leaving = asyncio.ensure_future(self._until_leaving(question))
         try:
             await asyncio.wait((asking, leaving), return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
-                return asking.result()
+                answer = asking.result()
+                if not (answer.count or answer.error) and clock() < ends_at:
+                    # The home leaves, and lets no reader wait. Readers that ask again at once would
+                    # only keep it busy.
+                    await asyncio.wait((leaving,), timeout=_RETRY_S)
+                return answer
         finally:
             asking.cancel()
             leaving.cancel()
