@@ -224,20 +224,20 @@ class Rights:
 
         The policy and the authorizers decide about the publish or the subscribe itself.
         """
-        if not is_granted(operation, session.identity, channel):
+        if not is_granted(operation, session.identity.grants, channel):
             raise Refused(_ERRORS[operation, operation], _BY_RULES)
 
     def may_catch_up(self, session: Session, channel: Channel) -> bool:
         """Return whether the rules let the session read a history, by `history` or `replay`."""
-        return any(is_granted(each, session.identity, channel) for each in _CATCHING_UP)
+        return any(is_granted(each, session.identity.grants, channel) for each in _CATCHING_UP)
 
     def check_reader(self, grants: Grants | None, channel: Channel) -> None:
         """Refuse to read a history without a session. `grants` are None if no login is required.
 
         Policies and authorizers decide about sessions: what they decide about needs one.
         """
-        for operation in (Operation.SUBSCRIBE, Operation.REPLAY) if grants is not None else ():
-            if grants is not None and not grants.allows(operation, channel.name):
+        for operation in (Operation.SUBSCRIBE, Operation.REPLAY):
+            if not is_granted(operation, grants, channel):
                 raise Refused(_ERRORS[operation, operation], _BY_RULES)
         decides = type(self._policy).can_subscribe is not SecurityPolicy.can_subscribe
         if decides or any(covers(pattern, channel.name) for pattern, _ in self._authorizers):
@@ -258,7 +258,7 @@ class Rights:
         channel: Channel,
         message: Json,
     ) -> None:
-        if not is_granted(operation, session.identity, channel):
+        if not is_granted(operation, session.identity.grants, channel):
             raise Refused(_ERRORS[operation, purpose], _BY_RULES)
         denial = self._ask_policy(operation, session, channel.name, message)
         if denial is None and self._authorizers:
@@ -302,9 +302,8 @@ class Rights:
         return Denial(_NOT_GRANTED) if asked and not granted else None
 
 
-def is_granted(operation: Operation, identity: Identity, channel: Channel) -> bool:
-    """Return whether the rules of the client's login, if it needs one, allow the operation."""
-    grants = identity.grants
+def is_granted(operation: Operation, grants: Grants | None, channel: Channel) -> bool:
+    """Return whether the rights of a login allow the operation; None if no login is required."""
     # Roles govern the server's own channels.
     return grants is None or channel.is_system or grants.allows(operation, channel.name)
 

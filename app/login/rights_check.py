@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.bayeux.rights import is_granted
-from holdfast.bayeux.wire.identity import Identity
 from holdfast.bayeux.wire.login import Login
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.delivery.basics.channels import PRESENCE, Channel, Channels, Kind
@@ -48,15 +47,14 @@ def explain(rights: RightsFile, login: Login, operation: Operation, name: str) -
         operation = Operation.PRESENCE
     needed = _NEEDED.get(operation, (operation,))
     _check_possible(needed, channel)
-    identity = Identity()
-    identity.grants = RuleGrants(Rules(rights.rules), login)
-    identity.role = rights.roles.role_of(login)
-    if channel.is_system or (operation is Operation.PRESENCE and identity.has_role):
-        return [Answer(operation, identity.has_role)]
+    grants = RuleGrants(Rules(rights.rules), login)
+    has_role = rights.roles.role_of(login) != ""
+    if channel.is_system or (operation is Operation.PRESENCE and has_role):
+        return [Answer(operation, has_role)]
     rules = LoginRules(rights.rules, login)
     answers: list[Answer] = []
     for right in _rights(needed, channel):
-        is_allowed = is_granted(right, identity, channel)
+        is_allowed = is_granted(right, grants, channel)
         answers.append(Answer(right, is_allowed, rules.decide(right, channel.name)))
         if not is_allowed:
             break

@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 
+import orjson
+
 from bench.processes import reserved_port
+from tests.abuse.attacker import Wire, request
 from tests.serving import STOP_LIMIT_S, Server, Settings
 
 
@@ -27,6 +30,13 @@ class MortalServer:
         code = self.alive.process.wait(STOP_LIMIT_S)
         assert code == 0, f"ended with {code}:\n{self.alive.log()}"
         self._start_again()
+
+    def publish(self, channel: str, data: object) -> None:
+        """Publish on a connection that ends with that."""
+        with Wire(self.alive.url) as wire:
+            message = orjson.dumps({"channel": channel, "data": data})
+            wire.send(request(message, method="POST /publish"))
+            assert wire.answer().messages()[0]["successful"]
 
     def stop(self) -> None:
         self.alive.stop()

@@ -3,10 +3,8 @@
 from itertools import count
 from pathlib import Path
 
-import orjson
 import pytest
 
-from tests.abuse.attacker import Wire, request
 from tests.clients.mortal_server import MortalServer
 from tests.clients.node_client import Scenario, cases, play, written
 from tests.serving import Settings
@@ -25,13 +23,10 @@ def mortal_settings(tmp_path: Path) -> Settings:
 def test_the_client_of_durable_streams_misses_nothing(
     scenario: Scenario, transport: str, mortal: MortalServer
 ) -> None:
-    numbers = count()
+    channel, numbers = f"/{SUITE}/{scenario.name}/{transport}", count()
 
     def publish() -> None:
-        message = {"channel": f"/{SUITE}/{scenario.name}/{transport}", "data": next(numbers)}
-        with Wire(mortal.alive.url) as wire:
-            wire.send(request(orjson.dumps(message), method="POST /publish"))
-            assert wire.answer().messages()[0]["successful"]
+        mortal.publish(channel, next(numbers))
 
     play(SUITE, scenario, transport, mortal.alive, {**mortal.services(), "publish": publish})
 

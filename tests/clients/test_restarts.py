@@ -5,10 +5,8 @@ from itertools import count
 from pathlib import Path
 from statistics import median
 
-import orjson
 import pytest
 
-from tests.abuse.attacker import Wire, request
 from tests.clients.mortal_server import MortalServer
 from tests.clients.node_client import (
     LONG_POLLING,
@@ -53,10 +51,7 @@ class Restarts:
         self.returns_s.append(time.monotonic() - self._ready_at)
 
     def publish(self) -> None:
-        message = {"channel": self._channel, "data": next(self._numbers)}
-        with Wire(self._mortal.alive.url) as wire:
-            wire.send(request(orjson.dumps(message), method="POST /publish"))
-            assert wire.answer().messages()[0]["successful"]
+        self._mortal.publish(self._channel, next(self._numbers))
 
 
 @pytest.fixture(params=SUITES)

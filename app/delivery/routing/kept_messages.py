@@ -1,7 +1,7 @@
 """The history of one channel: its latest messages, and what clients may have passed over."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -64,9 +64,8 @@ class KeptMessages:
     def newest(self, count: int, now_ms: int) -> list[Message]:
         """Return up to `count` of the newest messages, oldest first; all of them if negative."""
         if not 0 <= count < len(self._messages):
-            return self._alive(self._messages, now_ms)
-        alive = (each for each in reversed(self._messages) if not 0 < end_of(each) <= now_ms)
-        found = list(islice(alive, count))
+            return list(_alive(self._messages, now_ms))
+        found = list(islice(_alive(reversed(self._messages), now_ms), count))
         found.reverse()
         return found
 
@@ -74,13 +73,7 @@ class KeptMessages:
         """Return the messages after the cursor, oldest first; up to `most` of them, if given."""
         # The lowest id with a higher cursor.
         place = bisect_left(self._messages, (cursor + 1) * NS_PER_CURSOR, key=_by_id)
-        if most is None:
-            return self._alive(self._messages[place:], now_ms)
-        behind = islice(self._messages, place, None)
-        return list(islice((each for each in behind if not 0 < end_of(each) <= now_ms), most))
-
-    def _alive(self, messages: list[Message], now_ms: int) -> list[Message]:
-        return [each for each in messages if not 0 < end_of(each) <= now_ms]
+        return list(islice(_alive(islice(self._messages, place, None), now_ms), most))
 
     def is_behind(self, message: Message) -> bool:
         """Return whether newer messages are here already."""
@@ -126,6 +119,11 @@ class KeptMessages:
         is_first = messages[0] is message
         del messages[0 if is_first else bisect_left(messages, message.id, key=_by_id)]
         self.size -= len(message.wire)
+
+
+def _alive(messages: Iterable[Message], now_ms: int) -> Iterator[Message]:
+    """Yield the messages that have not expired."""
+    return (each for each in messages if not 0 < end_of(each) <= now_ms)
 
 
 def end_of(message: Message) -> int:

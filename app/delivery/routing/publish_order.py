@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from holdfast.delivery.basics.channels import lookups
@@ -12,6 +13,7 @@ from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.publishes import Publish
 
 R = TypeVar("R", bound=Receiver)
+_by_id = attrgetter("id")
 
 
 class PublishOrder(Generic[R]):
@@ -57,8 +59,8 @@ class PublishOrder(Generic[R]):
     def first_to_history(self, channel: str) -> Message | None:
         """Return the first message that may still enter the channel's history, or None."""
         coming = (*self._unknown.get(channel, ()), *self.waiting.get(channel, ()))
-        ids = {each.message.id: each.message for each in coming if each.message.keeping is not None}
-        return ids[min(ids)] if ids else None
+        messages = [each.message for each in coming if each.message.keeping is not None]
+        return min(messages, key=_by_id, default=None)
 
     def unknown_to_histories(self, patterns: Container[str]) -> list[Publish[R]]:
         """Return the publishes that may yet enter these histories, behind later ones."""
