@@ -161,7 +161,7 @@ class StreamsHere:
         if offset is None or offset == BEGIN:
             return None
         epoch, _, cursor = offset.rpartition("_")
-        if not (epoch and cursor.isdecimal() and cursor.isascii()):
+        if not (epoch.isalnum() and cursor.isdecimal() and offset.isascii()):
             raise PlaceInvalid
         if epoch != self._state.epoch:
             raise _OtherEpoch

@@ -40,6 +40,8 @@ Prove = Callable[[Caller, float], Awaitable[Grants]]
 # Names under which clients of other servers send a token in a URL.
 _TOKENS: Final = ("access_token", "token", "authorization")
 _LONGEST_OFFSET: Final = 256
+# Without a charset: some clients compare the whole value, which is UTF-8 anyway.
+_TYPE: Final = "application/json"
 # How long a body that cannot change may be reused, in seconds.
 _REUSED_S: Final = 60
 # Proxies may answer many readers with one response within such an interval.
@@ -236,7 +238,7 @@ class StreamRequests:
             headers["ETag"] = tag = _tag(question, answer)
             if {tag, "*"} & _known_tags(request):
                 return web.Response(status=304, headers=headers)
-        headers["Content-Type"] = JSON_TYPE
+        headers["Content-Type"] = _TYPE
         return web.Response(body=answer.body.encode(), headers=headers)
 
     def _caching(self, question: Question, answer: Answer) -> str:

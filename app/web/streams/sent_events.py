@@ -15,7 +15,8 @@ BEAT_S: Final = 15.0
 # How long a client may take to read what was sent.
 _READ_S: Final = 30.0
 _HEADERS: Final = {
-    "Content-Type": "text/event-stream;charset=UTF-8",
+    # Some clients compare the whole value, which is UTF-8 anyway.
+    "Content-Type": "text/event-stream",
     "Cache-Control": "no-cache, no-store",
     # Otherwise nginx collects the events.
     "X-Accel-Buffering": "no",
