@@ -20,6 +20,8 @@ SOURCES := $(shell find app extensions pipeline static \( -name node_modules -o 
 unexport PYTHONDONTWRITEBYTECODE
 
 PEERS := bench/load/peers
+# Folders with packages from npm that only tests and the bench use.
+NPM := tests/clients tests/clients/conformance $(PEERS)
 # Folders with CometD for Java: a server, and clients.
 JAVA := $(PEERS)/cometd-jetty tests/clients/java
 
@@ -279,18 +281,14 @@ static/cometd/.installed: static/npm/package-lock.json
 setup-clients:
 	@if [ ! -f tests/clients/package-lock.json ]; then :; \
 	elif command -v npm >/dev/null; then \
-	    $(MAKE) --no-print-directory tests/clients/node_modules/.installed $(PEERS)/node_modules/.installed; \
+	    $(MAKE) --no-print-directory $(addsuffix /node_modules/.installed,$(NPM)); \
 	else echo 'node and npm are missing: no test with the real JavaScript clients' >&2; fi
 	@if command -v mvn >/dev/null && command -v javac >/dev/null; then \
 	    $(MAKE) --no-print-directory $(addsuffix /target/.installed,$(JAVA)); \
 	else echo 'mvn and a JDK are missing: no test with CometD for Java' >&2; fi
 
-tests/clients/node_modules/.installed: tests/clients/package-lock.json
-	npm ci --prefix tests/clients --no-audit --no-fund --no-update-notifier --loglevel=error
-	@touch $@
-
-$(PEERS)/node_modules/.installed: $(PEERS)/package-lock.json
-	npm ci --prefix $(PEERS) --no-audit --no-fund --no-update-notifier --loglevel=error
+$(addsuffix /node_modules/.installed,$(NPM)): %/node_modules/.installed: %/package-lock.json
+	npm ci --prefix $* --no-audit --no-fund --no-update-notifier --loglevel=error
 	@touch $@
 
 $(addsuffix /target/.installed,$(JAVA)): %/target/.installed: %/pom.xml
@@ -355,13 +353,13 @@ audit: | $(BIN)/python ## look for known vulnerabilities, and list all parts in 
 	failed=0; \
 	for lock in requirements*.lock; do \
 	    $$home/venv/bin/pip-audit --strict --require-hashes --disable-pip -r $$lock || failed=1; done; \
-	for lock in static/npm tests/clients bench/load/peers; do \
+	for lock in static/npm $(NPM); do \
 	    npm audit --prefix $$lock --package-lock-only || failed=1; done; \
 	exit $$failed
 
 .PHONY: clean
 clean: ## remove everything that make made here
 	rm -rf $(VENV) dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache \
-	    .mypy_cache .pytest_cache .ruff_cache tests/clients/node_modules \
-	    $(PEERS)/node_modules $(addsuffix /target,$(JAVA)) static/cometd static/npm/node_modules
+	    .mypy_cache .pytest_cache .ruff_cache $(addsuffix /node_modules,static/npm $(NPM)) \
+	    $(addsuffix /target,$(JAVA)) static/cometd
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,7 +17,7 @@ from tests.container import ROOT
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
 NPM_LOCKS = [
     ROOT / folder / "package-lock.json"
-    for folder in ("static/npm", "tests/clients", "bench/load/peers")
+    for folder in ("static/npm", "tests/clients", "tests/clients/conformance", "bench/load/peers")
 ]
 MAVEN = "{http://maven.apache.org/POM/4.0.0}"
 # An entry of a lock file: its first line, and those that are indented beneath it.
