@@ -3,14 +3,15 @@
 import shutil
 import subprocess
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
-from tests.clients.node_client import MODULES, SWITCHED_ON, require
+from tests.clients.node_client import CLIENTS, MODULES, SWITCHED_ON, require
 from tests.serving import ROOT, Server, Servers
 
 # The settings of the server for most tests; its second name is for a page without TLS.
@@ -43,12 +44,14 @@ FORBID_STORAGE = """for (const kind of ["localStorage", "sessionStorage"]) {
         throw new DOMException("denied", "SecurityError");
     }});
 }"""
-FILES = {
-    "page.html": (HERE / "page.html", "text/html"),
-    "visitor.js": (HERE / "visitor.js", "text/javascript"),
-}
+# Where the files of pages are: their own, scenarios that Node plays, too, and packages.
+FOLDERS = (HERE, CLIENTS / "js", MODULES)
 
-OpenPage = Callable[[str], Page]
+
+class OpenPage(Protocol):
+    """Opens a page of the tests."""
+
+    def __call__(self, origin: str, name: str = "page.html") -> Page: ...
 
 
 @dataclass(frozen=True)
@@ -120,21 +123,19 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 
 @pytest.fixture
 def open_page(profile: BrowserContext) -> OpenPage:
-    """Opens the test page as if the given origin served it."""
+    """Opens a page as if the given origin served it."""
 
     def serve(route: Route) -> None:
         name = route.request.url.split("/__test__/")[1]
-        if name.startswith("cometd/"):
-            path, kind = MODULES / name, "text/javascript"
-        else:
-            path, kind = FILES[name]
+        path = next(filter(Path.is_file, (folder / name for folder in FOLDERS)))
+        kind = "text/html" if path.suffix == ".html" else "text/javascript"
         route.fulfill(body=path.read_text(), content_type=kind)
 
     profile.route("**/__test__/**", serve)
 
-    def open_at(origin: str) -> Page:
+    def open_at(origin: str, name: str = "page.html") -> Page:
         page = profile.new_page()
-        page.goto(f"{origin}/__test__/page.html")
+        page.goto(f"{origin}/__test__/{name}")
         page.wait_for_function("window.isReady")
         return page
 
