@@ -43,7 +43,7 @@ from holdfast.web.admin.tokens import Tokens
 from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.http.cookies import BrowserCookie
 from holdfast.web.scheduling.speaking import until_speaking
-from holdfast.web.streams.reading_requests import Prove
+from holdfast.web.streams.reading_rights import Prove
 from holdfast.web.tasks import run_until_closed
 
 if TYPE_CHECKING:

@@ -71,7 +71,7 @@ class JointAdministration:
 
         # Others wait only a second for the first answer.
         await self._own()
-        self._here.besides = (Handler(METRICS, page), self.streams.handler())
+        self._here.besides = (Handler(METRICS, page), *self.streams.handlers())
         self._asked.answering = self._here.answer_other
         stack.callback(self._commands.close)
         stack.push_async_callback(self._asked.close)

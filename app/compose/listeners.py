@@ -26,12 +26,12 @@ from holdfast.web.application import (
 from holdfast.web.front.listener import Listener
 from holdfast.web.prometheus.metrics import Metrics, MetricsPage
 from holdfast.web.site.static_files import read_files
-from holdfast.web.streams.history_answers import StreamsHere
-from holdfast.web.streams.reading_requests import StreamRequests
+from holdfast.web.streams.reading_routes import Reading
 from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
     from holdfast.compose.forwarding import Forwarding
+    from holdfast.web.streams.homes_asked import Asking
 
 _PAGES = Path(holdfast.__file__).parent / "static"
 
@@ -101,21 +101,25 @@ async def open_listeners(
         login=_sign_in(settings),
         shards=ONE_SHARD if forwarding is None else forwarding.shards.to_json(),
         divider=None if forwarding is None else forwarding.divider,
-        streams=_streams(parts) if settings.streams else None,
+        reading=_reading(parts) if settings.streams else None,
     )
     main = Listener(application, addresses.main, limits.main, shutdown_timeout_s=timeout_s)
     listeners[MAIN] = main
     return listeners, await main.open(sockets.main, endpoint, parts.heads)
 
 
-def _streams(parts: ServedApplications) -> StreamRequests:
+def _reading(parts: ServedApplications) -> Reading:
     """Return what reads histories without a session, here or at the homes of channels."""
     endpoint, joint = parts.endpoint, parts.administration.joint
-    if joint is None:
-        ask = StreamsHere(endpoint.bayeux, endpoint.scheduler.next_reader).answer
-    else:
-        ask = joint.streams.answer
-    return StreamRequests(endpoint, ask, parts.administration.grants_of)
+
+    def asking() -> "Asking":
+        if joint is not None:
+            return joint.streams.asking
+        from holdfast.web.streams.homes_asked import asking_here
+
+        return asking_here(endpoint.bayeux, endpoint.scheduler.next_reader)
+
+    return Reading(endpoint, asking, parts.administration.grants_of)
 
 
 def _sign_in(settings: Settings) -> list[str]:

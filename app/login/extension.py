@@ -15,7 +15,7 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.bayeux.wire.identity import Grants, Identity
+from holdfast.bayeux.wire.identity import Identity
 from holdfast.bayeux.wire.login import Login, LoginMethod
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.delivery.basics.ignoring import ignore
@@ -135,7 +135,7 @@ class Logins(ServerExtension):
             return None
         return self.rights.roles.role_of(login), login.subject
 
-    async def grants_of(self, caller: Caller, now: float) -> Grants:
+    async def grants_of(self, caller: Caller, now: float) -> "_GrantsOfRequest":
         """Return the rights of a request that has no session. Raises `Refused`."""
         try:
             login = await self._authenticator.authenticate(
@@ -337,10 +337,16 @@ class _GrantsOfRequest:
 
     def __init__(self, logins: Logins, login: Login, grants: RuleGrants) -> None:
         self._logins, self._login, self._grants = logins, login, grants
+        self.subject, self.ends_s = login.subject, login.expires_s
+
+    @property
+    def rules(self) -> RightsFile:
+        """The rights now in force."""
+        return self._logins.rights
 
     def allows(self, operation: Operation, channel: str) -> bool:
         """Return whether the login is valid and allows the operation."""
-        is_valid = self._login.expires_s > time.time()
+        is_valid = self.ends_s > time.time()
         is_valid = is_valid and not self._logins.rights.revoked.includes(self._login)
         return is_valid and self._grants.allows(operation, channel)
 

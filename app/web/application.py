@@ -24,7 +24,7 @@ from holdfast.web.publish_requests import Divider, OneShard, PublishRequests
 from holdfast.web.scheduling.speaking import until_speaking
 from holdfast.web.site.pages import PAGE_HEADERS, add_console, add_pages
 from holdfast.web.site.static_files import StaticFiles
-from holdfast.web.streams.reading_requests import StreamRequests, add_streams
+from holdfast.web.streams.reading_routes import Reading
 from holdfast.web.websockets.websocket import WebSocketFrontEnd, is_upgrade
 
 # Which shard has which buckets, if there is one.
@@ -49,12 +49,12 @@ def make_application(
     login: Collection[str] = (),
     shards: bytes = ONE_SHARD,
     divider: Divider | None = None,
-    streams: StreamRequests | None = None,
+    reading: Reading | None = None,
 ) -> web.Application:
     """Return the application that serves everything except a separate administration.
 
     Proxies learn from `shards` which shard has which buckets. The divider says which shard handles
-    what is published without a session; `streams` reads histories without one, if that is allowed.
+    what is published without a session; `reading` reads histories without one, if that is allowed.
     """
     application = _with_probes(endpoint, readiness, endpoint.hosts)
     bayeux = _bayeux_handler(endpoint, websockets)
@@ -62,8 +62,8 @@ def make_application(
         application.router.add_route("*", path, bayeux)
         application.router.add_route("*", path + "/{suffix:.*}", bayeux)
     _add_publish(application, endpoint, divider or OneShard(endpoint.bayeux.state.client_ids))
-    if streams is not None:
-        add_streams(application, streams)
+    if reading is not None:
+        reading.add_to(application)
     _add_metrics(application, metrics)
     _add_map(application, shards)
     add_pages(application, endpoint, files, chat=chat, console=admin is not None, login=login)

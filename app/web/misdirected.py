@@ -10,6 +10,7 @@ from holdfast.delivery.basics.notices import MISDIRECTED
 from holdfast.web.admin import faults
 from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.answering.endpoint import (
+    EVENTS_PATH,
     FIXED_HEADERS,
     JSON_TYPE,
     LONGEST_SHOWN,
@@ -53,7 +54,7 @@ def _refusal(path: str, endpoint: Endpoint) -> web.Response:
     error = ErrorReply.HOST_UNKNOWN
     if path.startswith("/admin/"):
         return faults.failure(RequestFailed(NOT_ALLOWED, _TEXT, status=error.code))
-    paths = (*endpoint.options.paths, STREAMS_PATH)
+    paths = (*endpoint.options.paths, STREAMS_PATH, EVENTS_PATH)
     if path == PUBLISH_PATH or any(path == each or path.startswith(f"{each}/") for each in paths):
         headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS}
         body = error_body(RequestRefused(error, _SETTING))

@@ -14,7 +14,7 @@ import pytest
 from multidict import CIMultiDict
 
 from holdfast.login import extension
-from holdfast.web.streams import reading_requests
+from holdfast.web.streams import feeds, reading_requests
 from tests.unit.login.signing import token
 from tests.web.people import Json, Person, ServerAndClients, keys, server_and_clients, until
 from tests.web.test_publish_requests import metric, open_server, publish
@@ -331,7 +331,8 @@ async def test_messages_come_as_events_with_the_offset_behind_them(home: ServerA
 async def test_a_quiet_stream_shows_that_it_lives_and_ends_some_time(
     home: ServerAndClients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading_requests, "BEAT_S", 0.05)
+    monkeypatch.setattr(feeds, "BEAT_S", 0.05)
+    monkeypatch.setattr(feeds, "_RETRY_S", 0.0)
     monkeypatch.setattr(reading_requests, "LASTS_S", 0.2)
     async with events(home.person()) as stream:
         assert await stream.data() is None

@@ -9,7 +9,7 @@ import pytest
 
 from tests.web.people import Person, until
 from tests.web.played_supervisor import PlayedSupervisor
-from tests.web.stream_reader import Publisher, StreamReader
+from tests.web.stream_reader import EventReader, Publisher, StreamReader
 from tests.web.test_publish_requests import metric
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -53,7 +53,7 @@ async def test_readers_do_not_notice_a_restart(played: PlayedSupervisor) -> None
     async with (
         reading(played, BUSY) as busy,
         reading(played, QUIET, "now") as quiet,
-        Publisher(played.url, BUSY) as publisher,
+        Publisher(lambda: played.url, BUSY) as publisher,
     ):
         for count in (1, 2):
             await publisher.publish(20)
@@ -73,7 +73,7 @@ async def test_readers_do_not_notice_a_restart(played: PlayedSupervisor) -> None
 
 
 async def test_readers_miss_nothing_when_the_server_is_killed(played: PlayedSupervisor) -> None:
-    async with reading(played, BUSY) as readers, Publisher(played.url, BUSY) as publisher:
+    async with reading(played, BUSY) as readers, Publisher(lambda: played.url, BUSY) as publisher:
         for _ in range(2):
             await publisher.publish(20)
             publishing = asyncio.create_task(publisher.publish(40))
@@ -84,3 +84,30 @@ async def test_readers_miss_nothing_when_the_server_is_killed(played: PlayedSupe
             await each.hear(publisher.accepted[-1])
             each.check_heard(publisher.accepted)
             assert {*each.statuses} <= {200, 204, 503}
+
+
+async def test_pages_go_on_after_restarts_and_kills(played: PlayedSupervisor) -> None:
+    def page(*channels: str) -> EventReader:
+        return EventReader(lambda: played.url, *channels)
+
+    async with (
+        page("/kept/*") as all_of,
+        page(QUIET, BUSY, "/none") as named,
+        Publisher(lambda: played.url, BUSY) as publisher,
+    ):
+        for is_kill in (False, True, False):
+            await publisher.publish(20)
+            publishing = asyncio.create_task(publisher.publish(40))
+            if is_kill:
+                await asyncio.to_thread(played.server.kill)
+                await asyncio.to_thread(played.start)
+            else:
+                await asyncio.to_thread(played.restart)
+            await publishing
+        for each in (all_of, named):
+            await each.hear(publisher.accepted[-1])
+            each.check_heard(publisher.accepted)
+            assert {*each.statuses} == {200}
+        # A server that was killed does not know whether histories that are empty lack messages.
+        assert {said["channel"] for _, said in all_of.notices} <= {"/kept/*"}
+        assert {said["channel"] for _, said in named.notices} <= {"/none", QUIET}

@@ -61,17 +61,14 @@ class Streams:
     def __init__(self, state: ServerState) -> None:
         self._state = state
         self._histories = state.histories
-        # The channels for whose messages readers wait; None if they wait at other shards.
-        self._waiting: dict[Wake, str | None] = {}
+        # The channels and patterns for whose messages readers wait; none if they wait elsewhere.
+        self._waiting: dict[Wake, Sequence[str]] = {}
+        # How many readers wait at this server, for messages of any shard.
+        self.readers = 0
         # How many messages readers have got.
         self.messages_read = 0
         # Whether readers may wait.
         self.may_wait = True
-
-    @property
-    def readers(self) -> int:
-        """How many readers wait for messages of histories of this shard."""
-        return sum(channel is not None for channel in self._waiting.values())
 
     def read(self, channel: Channel, after: int | None) -> HistoryPart:
         """Return messages of the channel's history after this place; None stands for its begin.
@@ -91,7 +88,7 @@ class Streams:
         # One more than a part has shows that there is more.
         found = [] if kept is None else kept.since(after, now_ms, MOST_MESSAGES + 1)
         messages = self._known(channel, found)
-        part = _fitting(messages)
+        part = fitting(messages)
         until = cursor_of(part[-1].id) if part else after
         self.messages_read += len(part)
         ends = [end for each in part if (end := end_of(each))]
@@ -107,20 +104,19 @@ class Streams:
         begin = self._begin_of(channel, self._histories.floor_of(channel.name))
         return max(begin, cursor_of(known[-1].id)) if known else begin
 
-    def wait(self, channel: Channel | None, wake: Wake) -> None:
-        """Call `wake` when the history gets a message, and when readers may wait no longer.
+    def wait(self, patterns: Sequence[str], wake: Wake) -> None:
+        """Call `wake` when such a history gets a message, and when readers may wait no longer.
 
-        Without a channel, call it only then.
+        Without channels or patterns, call it only then.
         """
-        self._waiting[wake] = None if channel is None else channel.name
-        if channel is not None:
-            self._histories.follow(channel.name, wake)
+        self._waiting[wake] = patterns
+        for each in patterns:
+            self._histories.follow(each, wake)
 
     def wait_no_more(self, wake: Wake) -> None:
         """Undo `wait`."""
-        channel = self._waiting.pop(wake, None)
-        if channel is not None:
-            self._histories.unfollow(channel, wake)
+        for each in self._waiting.pop(wake, ()):
+            self._histories.unfollow(each, wake)
 
     def end_waits(self) -> None:
         """Wake all readers, and let none wait: the server leaves or stops."""
@@ -129,10 +125,7 @@ class Streams:
             wake()
 
     def _check_kept(self, channel: Channel) -> None:
-        state = self._state
-        topic, rule = state.topics.get(channel.name), state.rules.of(channel)
-        depth = rule.history if topic is None else depth_of(rule, topic.config)
-        if depth is None and self._histories.get(channel.name) is None:
+        if not is_kept(self._state, channel):
             raise HistoryMissing
 
     def _begin_of(self, channel: Channel, floor: int) -> int:
@@ -148,7 +141,14 @@ class Streams:
         return [each for each in messages if each.id < coming.id]
 
 
-def _fitting(messages: Sequence[Message]) -> Sequence[Message]:
+def is_kept(state: ServerState, channel: Channel) -> bool:
+    """Return whether the channel keeps messages."""
+    topic, rule = state.topics.get(channel.name), state.rules.of(channel)
+    depth = rule.history if topic is None else depth_of(rule, topic.config)
+    return depth is not None or state.histories.get(channel.name) is not None
+
+
+def fitting(messages: Sequence[Message]) -> Sequence[Message]:
     """Return the first messages, as many as one part may have."""
     size = 0
     for place, message in enumerate(messages):

@@ -8,7 +8,7 @@ from operator import attrgetter
 from sys import maxsize
 from typing import Any, Final
 
-from holdfast.delivery.basics.channels import Channel
+from holdfast.delivery.basics.channels import Channel, lookups
 from holdfast.delivery.basics.sorted_names import SortedNames
 from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
 from holdfast.delivery.messages.message import Message
@@ -90,7 +90,7 @@ class Histories:
         # The cursors up to which topics lack messages that they were configured not to keep.
         self._missed: dict[str, int] = {}
         self._missed_names = SortedNames(self._missed)
-        # By channel, what to call when its history gets a message, in order.
+        # By channel or pattern, what to call when such a history gets a message, in order.
         self._followers: dict[str, dict[Callable[[], None], None]] = {}
         # How many messages were removed to make room.
         self.dropped = 0
@@ -121,22 +121,23 @@ class Histories:
         kept = self._by_channel.get(channel)
         return max(self.floor, self._missed.get(channel, 0)) if kept is None else kept.floor
 
-    def follow(self, channel: str, wake: Callable[[], None]) -> None:
-        """Call `wake` once, when the channel's history has more for readers."""
-        self._followers.setdefault(channel, {})[wake] = None
+    def follow(self, pattern: str, wake: Callable[[], None]) -> None:
+        """Call `wake` once, when a history of the channel or pattern has more for readers."""
+        self._followers.setdefault(pattern, {})[wake] = None
 
     def wake(self, channel: str) -> None:
         """Tell the followers of the channel that there is more."""
-        for wake in self._followers.pop(channel, ()) if self._followers else ():
-            wake()
+        for name in lookups(channel) if self._followers else ():
+            for wake in self._followers.pop(name, ()):
+                wake()
 
-    def unfollow(self, channel: str, wake: Callable[[], None]) -> None:
+    def unfollow(self, pattern: str, wake: Callable[[], None]) -> None:
         """Undo `follow`, also after the call."""
-        followers = self._followers.get(channel)
+        followers = self._followers.get(pattern)
         if followers is not None:
             followers.pop(wake, None)
             if not followers:
-                del self._followers[channel]
+                del self._followers[pattern]
 
     def covered_by(
         self, pattern: Channel, most: int = MOST_LOOKS

@@ -62,6 +62,13 @@ class PublishOrder(Generic[R]):
         messages = [each.message for each in coming if each.message.keeping is not None]
         return min(messages, key=_by_id, default=None)
 
+    def first_to_histories(self, patterns: Container[str]) -> Message | None:
+        """Return the first message that may still enter one of these histories, or None."""
+        if not (self._unknown or self.waiting):
+            return None
+        coming = [*self.unknown_to_histories(patterns), *self.coming_to_histories(patterns)]
+        return min((each.message for each in coming), key=_by_id, default=None)
+
     def unknown_to_histories(self, patterns: Container[str]) -> list[Publish[R]]:
         """Return the publishes that may yet enter these histories, behind later ones."""
         return _to_histories(self._unknown, patterns) if self._unknown else []

@@ -45,8 +45,9 @@ JSON_TYPE = "application/json;charset=UTF-8"
 _ALLOWED = "allow_origin"
 # Where scripts publish without a session.
 PUBLISH_PATH = "/publish"
-# Below it, channels are read without a session.
+# Where channels are read without a session: one below the first, several at the second.
 STREAMS_PATH = "/streams"
+EVENTS_PATH = "/events"
 # The longest part of a host or an origin that the log repeats.
 LONGEST_SHOWN = 100
 

@@ -15,7 +15,7 @@ from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.cluster.shards import first_map
 from tests.web.people import Person, until
 from tests.web.sharding.fleet import Fleet, fleet
-from tests.web.stream_reader import Publisher, StreamReader
+from tests.web.stream_reader import EventReader, Publisher, StreamReader
 from tests.web.test_publish_requests import metric
 from tests.web.test_streams import Read, error_of, read, tell
 
@@ -26,7 +26,7 @@ SHARDS = 3
 SAID = ("Stream-Next-Offset", "Stream-Up-To-Date", "ETag", "Cache-Control", "Content-Type")
 
 
-KEPT, BRIEF = "/kept/a", "/brief"
+KEPT, ALSO, BRIEF = "/kept/a", "/also/a", "/brief"
 
 
 def home_of(first: str) -> int:
@@ -126,7 +126,7 @@ async def test_readers_at_all_shards_miss_nothing_when_the_home_is_killed(tmp_pa
             for shard in range(SHARDS)
         ]
         door = next(shard for shard in range(SHARDS) if shard != home)
-        publisher = await stack.enter_async_context(Publisher(workers.urls[door], channel))
+        publisher = await stack.enter_async_context(Publisher(lambda: workers.urls[door], channel))
         for _ in range(2):
             await publisher.publish(30)
             publishing = asyncio.create_task(publisher.publish(30))
@@ -152,7 +152,7 @@ async def test_readers_at_all_shards_miss_nothing_when_the_store_of_the_home_is_
             await stack.enter_async_context(StreamReader(partial(_url, workers, shard), KEPT))
             for shard in range(SHARDS)
         ]
-        publisher = await stack.enter_async_context(Publisher(workers.urls[home], KEPT))
+        publisher = await stack.enter_async_context(Publisher(lambda: workers.urls[home], KEPT))
         await publisher.publish(20)
         await asyncio.to_thread(workers.wait_for_disks)
         publishing = asyncio.create_task(publisher.publish(60))
@@ -167,3 +167,33 @@ async def test_readers_at_all_shards_miss_nothing_when_the_store_of_the_home_is_
 
 def _url(workers: Fleet, shard: int) -> str:
     return workers.urls[shard]
+
+
+@pytest.mark.timeout(300)
+async def test_pages_at_all_shards_miss_nothing_when_any_of_them_is_killed(tmp_path: Path) -> None:
+    channels = (KEPT, ALSO)
+    assert home_of("/kept") != home_of("/also")
+    async with fleet(tmp_path, SHARDS) as workers, AsyncExitStack() as stack:
+        pages = [
+            await stack.enter_async_context(EventReader(partial(_url, workers, shard), *asked))
+            for shard in range(SHARDS)
+            for asked in (channels, ["/kept/**", "/also/*", "/none"])
+        ]
+        publishers = [
+            await stack.enter_async_context(Publisher(lambda: workers.urls[2], each))
+            for each in channels
+        ]
+        for shard in range(SHARDS):
+            await asyncio.gather(*[each.publish(20) for each in publishers])
+            publishing = asyncio.gather(*[each.publish(30) for each in publishers])
+            await workers.end(shard, signal.SIGKILL)
+            await workers.start(shard)
+            await publishing
+        await asyncio.gather(*[each.publish(5) for each in publishers])
+        for page in pages:
+            assert {*page.statuses} == {200}
+            for publisher in publishers:
+                await page.hear_of(publisher)
+            # A shard that was killed does not know whether histories that are empty lack messages.
+            lost = {said["channel"] for name, said in page.notices if name == "lost"}
+            assert not {*channels} & lost

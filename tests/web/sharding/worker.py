@@ -17,6 +17,8 @@ from holdfast.store.format.deployment import Deployment
 
 RULES: dict[str, dict[str, Any]] = {
     "/kept/**": {"history": 1000, "durable": True},
+    # At another shard, if there are three.
+    "/also/**": {"history": 1000, "durable": True},
     "/brief": {"history": 2, "durable": True},
     "/topics/**": {"topic": True, "durable": True, "destroy_delay": 1000},
     "/jobs/**": {"work_queue": True},

@@ -166,21 +166,21 @@ def test_a_reader_is_woken_once_by_messages_of_its_channel_alone(server: Server)
     def wake() -> None:
         woken.append("woken")
 
-    streams.wait(channel_of(server, "/a"), wake)
+    streams.wait(["/a"], wake)
     publish(server, 1, channel="/many")
     assert woken == []
     publish(server, 2, 3)
     assert len(woken) == 1
     streams.wait_no_more(wake)
-    streams.wait(channel_of(server, "/a"), wake)
+    streams.wait(["/a"], wake)
     publish(server, 4)
     assert len(woken) == 2
     streams.wait_no_more(wake)
-    streams.wait(channel_of(server, "/a"), wake)
+    streams.wait(["/a"], wake)
     streams.wait_no_more(wake)
     publish(server, 5)
     assert len(woken) == 2
-    assert streams.readers == 0
+    assert not streams._waiting
 
 
 def test_a_reader_is_woken_when_nothing_holds_messages_back_any_more(server: Server) -> None:
@@ -191,7 +191,7 @@ def test_a_reader_is_woken_when_nothing_holds_messages_back_any_more(server: Ser
     keeper.answer_late(PersistOutcome.UNKNOWN)
     keeper.is_silent = False
     publish(server, 2, channel="/durable")
-    streams.wait(channel_of(server, "/durable"), lambda: woken.append("woken"))
+    streams.wait(["/durable"], lambda: woken.append("woken"))
     keeper.answer_late(PersistOutcome.REFUSED)
     assert woken == ["woken"]
     assert data_of(read(server, place, channel="/durable")) == [2]
@@ -199,8 +199,8 @@ def test_a_reader_is_woken_when_nothing_holds_messages_back_any_more(server: Ser
 
 def test_a_server_that_stops_wakes_all_readers_and_lets_none_wait(server: Server) -> None:
     streams, woken = server.bayeux.streams, list[str]()
-    streams.wait(channel_of(server, "/a"), lambda: woken.append("a"))
-    streams.wait(channel_of(server, "/none"), lambda: woken.append("none"))
+    streams.wait(["/a"], lambda: woken.append("a"))
+    streams.wait(["/none"], lambda: woken.append("none"))
     assert streams.may_wait
     server.stop()
     assert sorted(woken) == ["a", "none"]

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import asdict
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -20,6 +19,8 @@ WAITING = Question("/a", "here_0000000000000001", wait_s=60.0)
 class Home:
     """Another shard, which answers at once."""
 
+    number = 0
+
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.asked = 0
@@ -33,9 +34,7 @@ def streams_with(server: Server, home: Home) -> JointStreams:
     async def next_turn() -> None:
         pass
 
-    streams = JointStreams(cast("Any", home), server.bayeux, next_turn)
-    streams._homes = cast("Any", SimpleNamespace(home_of=lambda _: 1))
-    return streams
+    return JointStreams(cast("Any", home), server.bayeux, next_turn)
 
 
 async def turns() -> None:
@@ -53,7 +52,7 @@ async def test_a_reader_does_not_ask_a_home_that_leaves_again_at_once(
 ) -> None:
     monkeypatch.setattr(all_histories, "_RETRY_S", 60.0)
     home = Home(Answer(end=str(WAITING.offset)))
-    reading = asyncio.create_task(streams_with(server, home).answer(WAITING))
+    reading = asyncio.ensure_future(streams_with(server, home).asking.history(1, WAITING))
     await turns()
     assert not reading.done()
     # This process leaves, too.
@@ -64,7 +63,7 @@ async def test_a_reader_does_not_ask_a_home_that_leaves_again_at_once(
 
 @pytest.mark.parametrize("found", [Answer("[1]", 1), Answer(error="HISTORY_MISSING")])
 async def test_a_reader_gets_what_its_home_says_at_once(server: Server, found: Answer) -> None:
-    reading = asyncio.create_task(streams_with(server, Home(found)).answer(WAITING))
+    reading = asyncio.ensure_future(streams_with(server, Home(found)).asking.history(1, WAITING))
     await turns()
     assert reading.done()
     assert reading.result() == found

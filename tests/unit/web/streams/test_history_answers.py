@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.settings import ChannelSettings
 from holdfast.web.streams.history_answers import Answer, Question, StreamsHere, data_in
+from holdfast.web.streams.readers_here import ReadersHere
 from tests.unit.bayeux.harness import server_of
 
 
@@ -20,7 +21,7 @@ async def test_a_reader_that_is_woken_reads_when_there_is_time_for_it() -> None:
     async def next_turn() -> None:
         await turns.acquire()
 
-    streams = StreamsHere(server.bayeux, next_turn)
+    streams = StreamsHere(server.bayeux, ReadersHere(server.bayeux, next_turn))
     asked = Question("/a", "now", wait_s=60.0)
     waiting = [asyncio.create_task(streams.answer(asked)) for _ in range(3)]
 
@@ -48,7 +49,7 @@ async def test_not_all_readers_that_are_woken_run_before_others() -> None:
         nonlocal ran
         ran += 1
 
-    streams = StreamsHere(server.bayeux, next_turn)
+    streams = StreamsHere(server.bayeux, ReadersHere(server.bayeux, next_turn))
     asked = Question("/a", "now", wait_s=60.0)
     waiting = [asyncio.create_task(streams.answer(asked)) for _ in range(1000)]
     await asyncio.sleep(0)
@@ -92,7 +93,7 @@ async def test_a_body_is_that_of_the_messages_that_are_asked_for() -> None:
     async def next_turn() -> None:
         pass
 
-    streams = StreamsHere(server.bayeux, next_turn)
+    streams = StreamsHere(server.bayeux, ReadersHere(server.bayeux, next_turn))
 
     async def body(channel: str, offset: str = "-1", *, has_envelope: bool = False) -> str:
         asked = Question(channel, offset, has_envelope=has_envelope)

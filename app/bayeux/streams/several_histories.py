@@ -1,0 +1,125 @@
+"""Reads the histories of several channels together, in the order of the messages' ids."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import islice, takewhile
+from operator import attrgetter
+from typing import NamedTuple
+
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.streams.history_parts import MOST_MESSAGES, PlaceInvalid, fitting, is_kept
+from holdfast.delivery.basics.channels import Channel
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.routing.histories import MOST_LOOKS
+from holdfast.delivery.routing.kept_messages import KeptMessages, cursor_of
+
+_by_id = attrgetter("id")
+
+
+class TooManyHistories(Exception):
+    """The patterns match more channels than one reader may read."""
+
+
+class Lost(NamedTuple):
+    """Messages of the channel after the first cursor and up to the last one may be missing."""
+
+    channel: str
+    first: int
+    last: int
+
+
+class SeveralPart(NamedTuple):
+    """Messages that follow a place in several histories."""
+
+    messages: Sequence[Message]
+    # The place behind the last of them.
+    until: int
+    # Whether the histories have no more now.
+    is_last: bool
+    lost: Sequence[Lost]
+    # The channels that keep no messages.
+    missing: Sequence[str]
+
+
+class SeveralHistories:
+    """Reads the histories of this shard that channels and patterns match."""
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        self._histories = state.histories
+
+    def read(self, channels: Sequence[Channel], after: int | None) -> SeveralPart:
+        """Return their messages after this place; None stands for the begin of each.
+
+        Raises `TooManyHistories`, or `PlaceInvalid` if they have never reached it.
+        """
+        if after is not None and after > cursor_of(self._state.node.stamp()):
+            raise PlaceInvalid
+        missing = [each.name for each in channels if not (each.is_wild or self._is_kept(each))]
+        channels = [each for each in channels if each.name not in missing]
+        histories = list(self._matching(channels))
+        lost = [] if after is None else list(self._lost(channels, histories, after))
+        found = self._after(channels, histories, -1 if after is None else after)
+        part = fitting(found)
+        is_last = len(part) == len(found)
+        begin = self.end(channels) if after is None else after
+        until = cursor_of(part[-1].id) if part else begin
+        if is_last and lost:
+            last = max(each.last for each in lost)
+            until = max(until, self._end(channels, last))
+        # What comes later tells the rest.
+        passed = [each._replace(last=min(each.last, until)) for each in lost if after != until]
+        return SeveralPart(part, until, is_last, passed, missing)
+
+    def end(self, channels: Sequence[Channel]) -> int:
+        """Return the place behind all messages that the histories have."""
+        return self._end(channels, cursor_of(self._histories.newest))
+
+    def _end(self, channels: Sequence[Channel], end: int) -> int:
+        """Return the place, or one before it: no message may come behind it."""
+        coming = self._coming(channels)
+        return end if coming is None else min(end, cursor_of(coming.id) - 1)
+
+    def _coming(self, channels: Sequence[Channel]) -> Message | None:
+        names = {each.name for each in channels}
+        return self._state.hub.publish_order.first_to_histories(names)
+
+    def _is_kept(self, channel: Channel) -> bool:
+        return is_kept(self._state, channel)
+
+    def _matching(self, channels: Sequence[Channel]) -> Iterable[KeptMessages]:
+        """Return the histories. Each is there once, whatever matches it."""
+        found: dict[str, KeptMessages] = {}
+        left = MOST_LOOKS
+        for channel in channels:
+            histories, looked = self._histories.covered_by(channel, left)
+            left -= looked
+            if left < 0:
+                raise TooManyHistories
+            found.update((each.channel, each) for each in histories)
+        return found.values()
+
+    def _after(
+        self, channels: Sequence[Channel], histories: Sequence[KeptMessages], after: int
+    ) -> Sequence[Message]:
+        """Return messages, in order: one more than a part may have shows that there is more."""
+        now_ms, most = self._state.node.now_ms(), MOST_MESSAGES + 1
+        parts = [found for each in histories if (found := each.since(after, now_ms, most))]
+        messages: Iterable[Message] = parts[0] if len(parts) == 1 else merge(*parts, key=_by_id)
+        coming = self._coming(channels)
+        if coming is not None:
+            messages = takewhile(lambda each: each.id < coming.id, messages)
+        return list(islice(messages, most))
+
+    def _lost(
+        self, channels: Sequence[Channel], histories: Sequence[KeptMessages], after: int
+    ) -> Iterator[Lost]:
+        for each in histories:
+            if after < each.floor:
+                yield Lost(each.channel, after, each.floor)
+        have = {each.channel for each in histories}
+        for channel in channels:
+            # A pattern may match channels whose histories are empty.
+            floor = self._histories.floor_of(channel.name)
+            if channel.name not in have and after < floor:
+                yield Lost(channel.name, after, floor)

@@ -1,0 +1,123 @@
+"""`GET /events`: reading several channels as Server-Sent Events."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from aiohttp import web
+
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.web.streams.event_answers import EventAnswer
+from holdfast.web.streams.feeds import Feeds
+from holdfast.web.streams.homes_asked import Asking
+from holdfast.web.streams.open_response import HEADERS, OpenStream
+from holdfast.web.streams.readers import Live
+from holdfast.web.streams.readers_here import BEGIN, END
+from holdfast.web.streams.reading_rights import Admission, only_value
+from holdfast.web.streams.sent_events import (
+    EventSource,
+    farewell,
+    id_text,
+    missing_text,
+    notice_text,
+    retry_text,
+)
+
+# How long one response lasts, unless something ends it earlier.
+LASTS_S = 3600.0
+_MOST_CHANNELS: Final = 100
+_LONGEST_ID: Final = 4096
+# The place at one home, in an id.
+_PLACE: Final = re.compile(r"([0-9]{1,4})-([0-9A-Za-z]+_[0-9]{1,20})")
+# Codes of errors that pass: browsers would not connect again if a status said so.
+_PASSING: Final = (429, 503)
+
+
+class EventRequests:
+    """Answers `GET /events`."""
+
+    def __init__(self, asking: Asking, admission: Admission, feeds: Feeds) -> None:
+        self._asking = asking
+        self._admission = admission
+        self._feeds = feeds
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Send the messages of the channels as they come."""
+        try:
+            return await self._answer(request)
+        except RequestRefused as refused:
+            return self._refusal(request, refused)
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        names = request.query.getall("channel", [])
+        after = _places_of(request)
+        if not 1 <= len(names) <= _MOST_CHANNELS:
+            raise RequestRefused(ErrorReply.CHANNEL_MISSING)
+        reader = await self._admission.reader(request, names, Live.EVENTS)
+        channels = self._asking.homes_of(dict.fromkeys(each.name for each in reader.channels))
+        source = EventSource(self._asking, channels)
+        with self._admission.readers.one_more(reader):
+            places = {home: _begin_at(home, after) for home in channels}
+            answers = await self._first(source, places)
+            ends = {home: answer.end for home, answer in answers.items()}
+            stream = OpenStream(request, self._admission, reader, ends)
+            if request.method == "HEAD":
+                await stream.begin()
+                return stream.response
+            first = _first_text(source, answers, places)
+            return await self._feeds.respond(
+                source, stream, first, LASTS_S, partial(farewell, "end")
+            )
+
+    async def _first(
+        self, source: EventSource, places: Mapping[int, str]
+    ) -> Mapping[int, EventAnswer]:
+        """Return what each home has. Raises `RequestRefused`."""
+        asked = [source.ask(home, place, 0.0) for home, place in places.items()]
+        answers = dict(zip(places, await asyncio.gather(*asked), strict=True))
+        for answer in answers.values():
+            if answer.error:
+                raise RequestRefused(ErrorReply[answer.error], "channels")
+        return answers
+
+    def _refusal(self, request: web.Request, refused: RequestRefused) -> web.Response:
+        """Return a response after which a browser connects again if that can help."""
+        admission = self._admission
+        if refused.error.code not in _PASSING:
+            return admission.refusal(request, refused, {})
+        body = retry_text(refused.wait_s) + notice_text("unavailable", {"error": str(refused)})
+        headers = admission.headers(request) | HEADERS
+        return admission.closing(web.Response(body=body, headers=headers))
+
+
+def _first_text(
+    source: EventSource, answers: Mapping[int, EventAnswer], places: Mapping[int, str]
+) -> bytes:
+    """Return the first events: what is missing or lost, and what there is to read."""
+    missing = sorted({each for answer in answers.values() for each in answer.missing})
+    texts = [retry_text(), missing_text(missing)]
+    behind = {home: answers[home].end if place == END else place for home, place in places.items()}
+    for home, answer in answers.items():
+        texts.append(source.written(answer, behind, home))
+        behind[home] = answer.end
+    return b"".join([*texts, id_text(behind)])
+
+
+def _places_of(request: web.Request) -> dict[int, str] | str:
+    """Return where the request begins: by home, or at all of them. Raises `RequestRefused`."""
+    after = only_value(request, "after")
+    said = request.headers.get("Last-Event-ID", after or END)
+    if said in (BEGIN, END):
+        return said
+    found = [_PLACE.fullmatch(each) for each in said[:_LONGEST_ID].split("~")]
+    places = {int(each[1]): each[2] for each in found if each is not None}
+    if len(said) > _LONGEST_ID or len(places) < len(found):
+        raise RequestRefused(ErrorReply.OFFSET_INVALID)
+    return places
+
+
+def _begin_at(home: int, after: dict[int, str] | str) -> str:
+    """Return where to begin at a home: at the begin if the reader has not been there."""
+    return after if isinstance(after, str) else after.get(home, BEGIN)
