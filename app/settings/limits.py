@@ -89,8 +89,8 @@ class LimitSettings(Section):
     )
     max_readers: Limit = Field(
         default=10_000,
-        description="Maximum requests to [`/streams`](streams.md) that wait for messages, for "
-        "each worker.",
+        description="Maximum requests to [`/streams` and `/events`](streams.md) that wait for "
+        "messages, for each worker.",
     )
     max_work_queue: Limit = Field(
         default=10_000,
@@ -203,7 +203,8 @@ class QuotaSettings(Section):
     )
     quota_readers: Quota = Field(
         default=1_000,
-        description="Maximum requests of one address that max_readers counts; 0 is unlimited.",
+        description="Maximum requests of one address or subject that max_readers counts; "
+        "0 is unlimited.",
     )
     quota_topics: Quota = Field(
         default=10_000,

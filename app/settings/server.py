@@ -107,7 +107,8 @@ class ServerSettings(Section):
     )
     streams: bool = Field(
         default=True,
-        description="Let channels with a history be read by [`GET /streams`](streams.md).",
+        description="Let channels with a history be read by "
+        "[`GET /streams` and `/events`](streams.md).",
     )
     write_timeout: TimeLimit = Field(
         default=30_000,

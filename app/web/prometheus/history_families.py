@@ -27,11 +27,11 @@ def history_families(bayeux: Bayeux) -> Iterator[Metric]:
     )
     yield GaugeMetricFamily(
         "holdfast_stream_readers",
-        "Requests to /streams that wait for messages; max_readers limits them.",
+        "Requests to /streams and /events that wait for messages; max_readers limits them.",
         value=streams.readers,
     )
     yield CounterMetricFamily(
         "holdfast_stream_messages_read",
-        "Messages that requests to /streams have read.",
+        "Messages that readers have read, once for those that wait for the same.",
         value=streams.messages_read,
     )
