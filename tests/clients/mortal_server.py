@@ -1,5 +1,8 @@
 """A server that dies and comes back at the same address, remembering nothing but its store."""
 
+import re
+import time
+import urllib.request
 from collections.abc import Callable
 from contextlib import ExitStack
 
@@ -37,6 +40,17 @@ class MortalServer:
             message = orjson.dumps({"channel": channel, "data": data})
             wire.send(request(message, method="POST /publish"))
             assert wire.answer().messages()[0]["successful"]
+
+    def wait_for_readers(self, count: int) -> None:
+        """Wait until so many requests read channels."""
+        while self._readers() != count:
+            time.sleep(0.05)
+
+    def _readers(self) -> int:
+        with urllib.request.urlopen(f"{self.alive.url}/metrics", timeout=60) as response:
+            found = re.search(r"^holdfast_stream_readers (\d+)", response.read().decode(), re.M)
+        assert found is not None
+        return int(found[1])
 
     def stop(self) -> None:
         self.alive.stop()

@@ -169,6 +169,13 @@ async def test_a_page_that_heard_nothing_yet_misses_nothing(home: ServerAndClien
         assert await page.heard() == ("/rooms/x", "while it was away")
 
 
+async def test_an_empty_last_id_is_none(home: ServerAndClients) -> None:
+    ann = home.person()
+    await tell(ann, "/news/a", 1)
+    async with page_of(ann, "/news/a", after="-1", last="") as page:
+        assert await page.heard() == ("/news/a", 1)
+
+
 async def test_losses_are_told_by_an_event_and_what_is_left_follows(
     home: ServerAndClients,
 ) -> None:

@@ -108,7 +108,8 @@ def _first_text(
 def _places_of(request: web.Request) -> dict[int, str] | str:
     """Return where the request begins: by home, or at all of them. Raises `RequestRefused`."""
     after = only_value(request, "after")
-    said = request.headers.get("Last-Event-ID", after or END)
+    # Some clients send an empty one before they have any; browsers send none.
+    said = request.headers.get("Last-Event-ID") or after or END
     if said in (BEGIN, END):
         return said
     found = [_PLACE.fullmatch(each) for each in said[:_LONGEST_ID].split("~")]
