@@ -1,164 +1,41 @@
-// Verdicts for cometd.js: reports to the server the outcome of each message in the listeners.
-
-import {HOLDBACK, Ledger, isOfType} from "./ledger.js";
-import {ListenerWrapper} from "./listeners.js";
+// Verdicts for cometd.js.
+import {Receiver} from "./receiver.js";
 
 export {Refuse} from "./listeners.js";
 
-const SERVICE = "/service/delivery";
-// Finds the unreadable verdict that an error names.
-const UNREADABLE = /^400:[^:]*\bverdicts\[(\d+)\].*:delivery_invalid$/;
-
-/**
- * An extension for cometd.js. Register it before subscribing to anything. `options` are those of
- * the handshake; with a storage in `memory`, finished messages are remembered across reloads.
- * Dispatches "change" when one of the fields below, or `pending`, may have changed.
- */
-export class DeliveryExtension extends EventTarget {
-    /** The session's full name, whether it was resumed, and how many messages waited for it. */
-    session;
-    isResumed = false;
-    waiting = 0;
-    /** The subscriptions of the session that ended while no client was there. */
-    lostSubscriptions = [];
-    /** Whether the server holds messages back, to the best of this client's knowledge. */
-    isHeldBack = false;
-    /** What the next handshake requests, once: false holds messages back, true releases them. */
-    nextActive;
-
-    #options;
-    #ledger;
+/** An extension for cometd.js. Register it before subscribing to anything: it wraps the listeners. */
+export class DeliveryExtension extends Receiver {
     #cometd;
-    #listeners;
-    #isAgreed = false;
-    #isWoken = false;
-    // The connect that has no reply yet.
-    #connect;
-
-    constructor(options = {}, memory = {}) {
-        super();
-        this.#options = options;
-        this.#ledger = new Ledger(memory);
-    }
-
-    /** The number of messages that listeners are still processing. */
-    get pending() {
-        return this.#ledger.size;
-    }
+    #originals = {};
 
     registered(name, cometd) {
         this.#cometd = cometd;
-        const find = ({ext}) => ext?.delivery && this.#ledger.find(ext.delivery);
-        this.#listeners = new ListenerWrapper(cometd, find, () => this.#wake());
+        this.attach(cometd);
+        for (const method of ["subscribe", "addListener"]) {
+            const original = cometd[method];
+            this.#originals[method] = original;
+            cometd[method] = (channel, ...rest) =>
+                original.call(cometd, channel, ...this.#wrapped(...rest));
+        }
     }
 
     unregistered() {
-        this.#listeners.end();
+        Object.assign(this.#cometd, this.#originals);
     }
 
-    outgoing(message) {
-        if (message.channel === "/meta/handshake") {
-            const active = this.nextActive !== undefined && {dispatcherActive: this.nextActive};
-            message.ext = {...message.ext, delivery: {...this.#options, ...active}};
-        } else if (message.channel === "/meta/connect" && this.#isAgreed) {
-            this.#tell(message);
-        } else if (message.channel === "/meta/disconnect" && this.#ledger.verdicts.length) {
-            this.#say(message, {verdicts: this.#ledger.verdicts});
+    /** Wraps the listener in the arguments of `subscribe` and `addListener`. */
+    #wrapped(scope, callback, ...rest) {
+        if (typeof scope === "function") {
+            return [this.#wrap(scope), callback, ...rest];
         }
-        return message;
+        const found = typeof callback === "string" ? scope?.[callback] : callback;
+        return [scope, typeof found === "function" ? this.#wrap(found) : callback, ...rest];
     }
 
-    incoming(message) {
-        const {channel, successful, ext} = message;
-        if (channel === "/meta/handshake") {
-            if (successful) {
-                this.#begin(ext ?? {});
-            }
-        } else if (channel === "/meta/connect") {
-            this.#hear(message);
-        } else if (this.#isAgreed && ext?.delivery?.seq !== undefined) {
-            return this.#take(ext.delivery) ? message : null;
-        }
-        return message;
-    }
-
-    #begin({delivery, ack}) {
-        this.#isAgreed = typeof delivery === "object";
-        this.#ledger.begin(ack === true || ack?.enabled === true);
-        this.nextActive = undefined;
-        this.session = delivery?.session?.name;
-        this.isResumed = delivery?.resumed === true;
-        this.waiting = delivery?.waiting ?? 0;
-        this.lostSubscriptions = delivery?.lostSubscriptions ?? [];
-        this.isHeldBack = delivery?.dispatcherActive === false;
-        this.#changed();
-    }
-
-    /** Whether to pass a message to listeners: not if they finished it or are processing it. */
-    #take(said) {
-        this.isHeldBack = false;
-        const isNew = this.#ledger.take(said);
-        this.#wake();
-        return isNew;
-    }
-
-    /** Settles after all messages of the batch have been passed to listeners. */
-    #wake() {
-        if (!this.#isWoken) {
-            this.#isWoken = true;
-            queueMicrotask(() => this.#settle());
-        }
-    }
-
-    #settle() {
-        this.#isWoken = false;
-        const done = this.#ledger.settle();
-        this.isHeldBack ||= done.some(({refusal}) => isOfType(refusal?.errorCode, HOLDBACK));
-        this.#changed();
-        // Other verdicts go with the connect that acks their batch, which follows soon.
-        this.#reportAtOnce(done.filter(({isReported}) => isReported).map(({seq}) => seq));
-    }
-
-    #reportAtOnce(seqs) {
-        const verdicts = this.#ledger.verdicts.filter(({seq}) => seqs.includes(seq));
-        const isHeld = this.#connect !== undefined && !this.#cometd.isDisconnected();
-        if (isHeld && verdicts.length > 0) {
-            this.#cometd.publish(SERVICE, verdicts, (reply) => this.#settled(reply, verdicts));
-        }
-    }
-
-    #tell(message) {
-        const {verdicts} = this.#ledger;
-        const pending = this.#ledger.pending();
-        this.#connect = {id: message.id, verdicts};
-        if (verdicts.length || pending.length) {
-            const said = {...(verdicts.length && {verdicts}), ...(pending.length && {pending})};
-            this.#say(message, said);
-        }
-    }
-
-    #say(message, said) {
-        message.ext = {...message.ext, delivery: {...message.ext?.delivery, ...said}};
-    }
-
-    #hear(reply) {
-        if (reply.id === this.#connect?.id) {
-            this.#settled(reply, this.#connect.verdicts);
-            this.#connect = undefined;
-        }
-    }
-
-    /** Keeps verdicts that did not arrive, to send them again; replaces unreadable ones. */
-    #settled({successful, error}, verdicts) {
-        if (successful) {
-            this.#ledger.forget(verdicts);
-        } else {
-            const [, place] = UNREADABLE.exec(error ?? "") ?? [];
-            this.#ledger.rephrase(verdicts[place], error);
-        }
-    }
-
-    #changed() {
-        this.dispatchEvent(new Event("change"));
+    #wrap(listener) {
+        const receiver = this;
+        return function (message) {
+            receiver.call(message, () => listener.call(this, message));
+        };
     }
 }

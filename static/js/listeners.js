@@ -1,4 +1,4 @@
-// Wraps cometd.js listeners, to record for each message what they throw, at once or later.
+// Calls listeners, to record for each message what they throw, at once or later.
 
 // The code of a refusal that names none, and of anything else that a listener throws.
 const REFUSED = "user.update.error";
@@ -12,67 +12,36 @@ export class Refuse extends Error {
     }
 }
 
-/** Wraps the listeners in the arguments of `subscribe` and `addListener`. */
-export class ListenerWrapper {
-    #cometd;
-    #find;
-    #onDone;
-    #originals = {};
-
-    /** Gets a message's entry from `find`; calls `onDone` when asynchronous work has ended. */
-    constructor(cometd, find, onDone) {
-        [this.#cometd, this.#find, this.#onDone] = [cometd, find, onDone];
-        for (const method of ["subscribe", "addListener"]) {
-            const original = cometd[method];
-            this.#originals[method] = original;
-            cometd[method] = (channel, ...rest) =>
-                original.call(cometd, channel, ...this.#wrapped(...rest));
+/**
+ * Calls a listener without arguments for the message of `entry`, which is undefined if the message
+ * needs no verdict. Rethrows what is no refusal. If the listener returns a promise, `onFault` gets
+ * that instead, and `onDone` is called at the end.
+ */
+export function callListener(listener, entry, onDone, onFault) {
+    try {
+        const result = listener();
+        if (entry !== undefined && typeof result?.then === "function") {
+            settle(entry, result, onFault).then(onDone);
+        }
+    } catch (error) {
+        refuse(entry, error);
+        if (!(error instanceof Refuse)) {
+            throw error;
         }
     }
+}
 
-    end() {
-        Object.assign(this.#cometd, this.#originals);
-    }
-
-    #wrapped(scope, callback, ...rest) {
-        if (typeof scope === "function") {
-            return [this.#wrap(scope), callback, ...rest];
+async function settle(entry, result, onFault) {
+    entry.running += 1;
+    try {
+        await result;
+    } catch (error) {
+        refuse(entry, error);
+        if (!(error instanceof Refuse)) {
+            onFault(error);
         }
-        const found = typeof callback === "string" ? scope?.[callback] : callback;
-        return [scope, typeof found === "function" ? this.#wrap(found) : callback, ...rest];
     }
-
-    #wrap(listener) {
-        const wrapper = this;
-        return function (message) {
-            const entry = wrapper.#find(message);
-            try {
-                const result = listener.call(this, message);
-                if (entry !== undefined && typeof result?.then === "function") {
-                    wrapper.#await(entry, result, message);
-                }
-            } catch (error) {
-                refuse(entry, error);
-                if (!(error instanceof Refuse)) {
-                    throw error;
-                }
-            }
-        };
-    }
-
-    async #await(entry, result, message) {
-        entry.running += 1;
-        try {
-            await result;
-        } catch (error) {
-            refuse(entry, error);
-            if (!(error instanceof Refuse)) {
-                this.#cometd.onListenerException?.(error, undefined, false, message);
-            }
-        }
-        entry.running -= 1;
-        this.#onDone();
-    }
+    entry.running -= 1;
 }
 
 /** The text of a thrown value, which can be anything: `String` throws on {"toString": 1}. */
