@@ -34,9 +34,8 @@ export interface Memory {
     name?: string;
 }
 
-/** Register with cometd.js before subscribing to anything; dispatches "change". */
-export class DeliveryExtension extends EventTarget {
-    constructor(options?: DeliveryOptions, memory?: Memory);
+/** What is known of the session; dispatches "change". */
+export interface SessionState extends EventTarget {
     readonly session?: string;
     readonly isResumed: boolean;
     readonly waiting: number;
@@ -44,6 +43,13 @@ export class DeliveryExtension extends EventTarget {
     readonly isHeldBack: boolean;
     readonly pending: number;
     nextActive?: boolean;
+}
+
+export interface DeliveryExtension extends SessionState {}
+
+/** Register with cometd.js before subscribing to anything. */
+export class DeliveryExtension extends EventTarget {
+    constructor(options?: DeliveryOptions, memory?: Memory);
     registered(name: string, cometd: object): void;
     unregistered(): void;
     incoming<M extends object>(message: M): M | null;

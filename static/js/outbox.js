@@ -1,17 +1,15 @@
 // Publishes that survive the page and the network: the outbox keeps them until they have a reply.
+import {newKey} from "./key.js";
 import {isRefusal, PublishRefused} from "./refusal.js";
 import {Shelf} from "./shelf.js";
 import {storageOf} from "./storage.js";
 
+export {newKey} from "./key.js";
 export {PublishRefused};
 
 const LONGEST_PAUSE_MS = 30_000;
 // The size of the fields that are added when a message is sent: ids, and those of extensions.
 const ENVELOPE = 500;
-
-/** Returns an unguessable value; pages loaded without TLS have no `randomUUID`. */
-export const newKey = () =>
-    Array.from(crypto.getRandomValues(new Uint32Array(4)), (word) => word.toString(36)).join("-");
 
 /**
  * Sends publishes one after the other, in order, and repeats each until it is answered. Each has

@@ -120,7 +120,7 @@ class Stage:
         self,
         scenario: str,
         context: Settings,
-        services: Mapping[str, Callable[[], None]],
+        services: Mapping[str, Callable[[], object]],
         limit_s: float = LIMIT_S,
     ) -> tuple[bool, str]:
         """Whether it came to a good end, and everything that was said.
@@ -193,7 +193,7 @@ def play(
     scenario: Scenario,
     transport: str,
     server: Reachable,
-    services: Mapping[str, Callable[[], None]] | None = None,
+    services: Mapping[str, Callable[[], object]] | None = None,
     *,
     limit_s: float = LIMIT_S,
 ) -> None:

@@ -37,7 +37,7 @@ Deed = Callable[[], Restart]
 Witnesses = Sequence[Mapping[str, str | None]]
 
 
-def _witnesses(client: str, *transports: str, has_names: bool = True) -> Witnesses:
+def _witnesses(client: str, *transports: str) -> Witnesses:
     """A client over each transport, with and without a name."""
     return [
         {
@@ -47,7 +47,7 @@ def _witnesses(client: str, *transports: str, has_names: bool = True) -> Witness
             "session": f"{client}-{transport}/1" if is_named else None,
         }
         for transport in transports
-        for is_named in ((False, True) if has_names else (False,))
+        for is_named in (False, True)
     ]
 
 
@@ -55,7 +55,7 @@ _BOTH = (WEBSOCKET, LONG_POLLING)
 SUITES: Mapping[str, Witnesses] = {
     "unnoticed": [
         *_witnesses("cometd.js", *_BOTH),
-        *_witnesses("faye", *_BOTH, has_names=False),
+        *_witnesses("faye", *_BOTH),
     ],
     "Unnoticed": _witnesses("java", *_BOTH),
     "witnesses": [*_witnesses("python", *_BOTH), *_witnesses("curl", LONG_POLLING)],

@@ -1,5 +1,7 @@
 """Faye's client, as it comes from npm, works with this server."""
 
+from dataclasses import replace
+
 from tests.clients.mortal_server import MortalServer
 from tests.clients.node_client import (
     LONG_POLLING,
@@ -36,6 +38,20 @@ def test_faye(scenario: Scenario, transport: str, servers: Servers) -> None:
 
 @cases([DEATH])
 def test_faye_finds_its_feet(scenario: Scenario, transport: str, mortal: MortalServer) -> None:
+    play(SUITE, scenario, transport, mortal.alive, mortal.services())
+
+
+@cases([replace(each, facts={"isExtended": True}) for each in SCENARIOS])
+def test_faye_with_the_extension_of_holdfast(
+    scenario: Scenario, transport: str, servers: Servers
+) -> None:
+    play(SUITE, scenario, transport, server_for(scenario, servers))
+
+
+@cases([replace(DEATH, facts={"isExtended": True})])
+def test_faye_with_the_extension_finds_its_feet(
+    scenario: Scenario, transport: str, mortal: MortalServer
+) -> None:
     play(SUITE, scenario, transport, mortal.alive, mortal.services())
 
 

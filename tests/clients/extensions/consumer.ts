@@ -1,6 +1,7 @@
 // A page in TypeScript: what it may write compiles, and what it may not is found before it runs.
 import {AckExtension, CometD, type Message} from "cometd";
 import {DeliveryExtension, Refuse, type DeliveryOptions} from "../../../static/js/delivery.js";
+import {FayeExtension, type FayeMessage} from "../../../static/js/faye.js";
 import {Outbox, PublishRefused, type Entry, type Reply} from "../../../static/js/outbox.js";
 import {RequestError, RequestExtension, type Asks} from "../../../static/js/request.js";
 import {keep, recall, storageOf} from "../../../static/js/storage.js";
@@ -32,6 +33,12 @@ cometd.subscribe("/power", (request: Message) => asking.reply(request, 230, {ext
 const watts: Promise<number> = asking.ask<number>("/power", {of: "motor"}, {timeout: 5000});
 watts.catch((error: RequestError) => error.code === 404);
 
+const holdfast = new FayeExtension(options, {storage: storageOf("sessionStorage")});
+holdfast.delivery.addEventListener("change", () => keep(storageOf("localStorage"), "told", holdfast.delivery.session));
+export const answer = (watts: number, request: FayeMessage) => holdfast.reply(request, 2 * watts);
+const doubled: Promise<number> = holdfast.ask<number>("/power", 21, {mode: "one"});
+doubled.catch((error: RequestError) => error.code === 404);
+
 const outbox = new Outbox(cometd, {name: "shop"});
 outbox.addEventListener("refused", ({detail}) => {
     const {channel, data, reply}: Entry & {reply: Reply} = detail;
@@ -52,6 +59,8 @@ export function misuse(): unknown {
     new DeliveryExtension({sesion: "shop/1"});
     // @ts-expect-error: what the server says is not the page's to set
     delivery.isHeldBack = true;
+    // @ts-expect-error: a session has a name
+    new FayeExtension({session: {timeout: 1}});
     // @ts-expect-error: a name is text
     new Outbox(cometd, {name: 7});
     // @ts-expect-error: nothing is known of what was kept

@@ -1,5 +1,6 @@
 // Faye's client with promises; nothing of it is replaced.
 import faye from "faye";
+import {FayeExtension} from "../../../static/js/faye.js";
 import {Inbox, pause, within} from "./harness.js";
 
 const settled = (deferrable, what) =>
@@ -11,8 +12,12 @@ export class FayeClient {
     downs = new Inbox("signs that the transport is down");
     handshakes = new Inbox("handshake replies");
     subscriptions = new Inbox("subscribe replies");
+    connects = new Inbox("connect replies");
+    extension;
+    #isAsking = false;
 
-    constructor(context, {url} = {}) {
+    /** The extension is that of Holdfast, if there is one. */
+    constructor(context, {url, extension = context.isExtended && new FayeExtension()} = {}) {
         this.client = new faye.Client(url ?? context.url, {timeout: 30, retry: 0.1});
         if (context.transport !== "websocket") {
             this.client.disable("websocket");
@@ -24,10 +29,21 @@ export class FayeClient {
                     this.handshakes.put(message);
                 } else if (message.channel === "/meta/subscribe") {
                     this.subscriptions.put(message);
+                } else if (message.channel === "/meta/connect") {
+                    this.#isAsking = false;
+                    this.connects.put(message);
                 }
                 forward(message);
             },
+            outgoing: (message, forward) => {
+                this.#isAsking ||= message.channel === "/meta/connect";
+                forward(message);
+            },
         });
+        this.extension = extension;
+        if (extension) {
+            this.client.addExtension(extension);
+        }
         this.client.on("transport:up", () => this.ups.put("up"));
         this.client.on("transport:down", () => this.downs.put("down"));
     }
@@ -44,6 +60,29 @@ export class FayeClient {
             }
         };
         return within(changed(), `${transport} instead of ${this.transport}`);
+    }
+
+    /** It has sent a connect, with the acknowledgement of everything so far, that the server holds. */
+    asks() {
+        const asked = async () => {
+            // What it has sent arrives, and what comes back at once has come.
+            for (let quiet = 0; quiet < 5; quiet = this.#isAsking ? quiet + 1 : 0) {
+                await pause(5);
+            }
+        };
+        return within(asked(), "a connect");
+    }
+
+    /** The server has told it to connect no more. */
+    async isOver() {
+        while (this.client._advice.reconnect !== "none") {
+            await pause(5);
+        }
+    }
+
+    /** Faye keeps its socket when it is told to connect no more. */
+    hangUp() {
+        this.client._dispatcher.close();
     }
 
     get id() {

@@ -1,6 +1,7 @@
 // Clients that notice nothing while servers follow one another: what each heard, and when.
 import {writeFileSync} from "node:fs";
 import {AckExtension} from "cometd";
+import {FayeExtension} from "../../../static/js/faye.js";
 import {CometClient} from "./cometd_client.js";
 import {FayeClient} from "./faye_client.js";
 import {hear, within} from "./harness.js";
@@ -46,8 +47,9 @@ const CLIENTS = {
         return client;
     },
 
-    async faye(context, {transport}, account) {
-        const client = new FayeClient({...context, transport});
+    async faye(context, {transport, session}, account) {
+        const extension = session && new FayeExtension({session});
+        const client = new FayeClient({...context, transport}, {extension});
         client.client.on("transport:down", () => account.fault("transport:down"));
         const inbox = await client.subscribe(context.channel);
         inbox.put = ({data}) => account.hear(data);
