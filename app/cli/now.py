@@ -50,7 +50,8 @@ def now(
         print_json(found)
         return
     sys.stdout.write(visible(found["sentence"]) + "\n\n")
-    print_facts({name: found[name] for name in ("store", "waiting", "in_flight")})
+    facts = {name: found[name] for name in ("store", "waiting", "in_flight")}
+    print_facts({**facts, "readers": found["figures"]["readers"]})
     for table in tables:
         _print_list(table, found[table["name"]])
 

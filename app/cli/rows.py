@@ -22,10 +22,11 @@ MessageId = Annotated[
 Force = Annotated[bool, typer.Option(help="Discard messages that wait in queues.")]
 
 audit, channel, topic = Program(), group_of_commands(), group_of_commands()
-subject, work = group_of_commands(), group_of_commands()
+subject, work, reader = group_of_commands(), group_of_commands(), group_of_commands()
 
 _DETAIL: Column = ("DETAIL", lambda item: brief(item["detail"]) if item["detail"] else "")
 _RECEIVERS = ("key", "state", "active", "has_connection", "waiting", "in_flight")
+_READS: Column = ("CHANNELS", lambda item: _some(item["channels"], item["more"]))
 _WAITING = ("waiting", "bytes", age("oldest", "OLDEST"))
 
 
@@ -94,6 +95,10 @@ def erase_topic(
     answer(done, f"{channel} was erased", as_json=server.as_json)
 
 
+def _some(names: list[str], more: int) -> str:
+    return " ".join(names) + (f" and {more:,} more" if more else "")
+
+
 def _discarded(server: Server, found: Json, asked: Json) -> None:
     text = counted(found["discarded"], "message was discarded", "messages were discarded")
     answer(found, text, as_json=server.as_json)
@@ -139,6 +144,21 @@ def show_receivers(*, channel: WorkChannel) -> None:
     """Show the receivers of a work queue, with their entries waiting and in flight."""
 
 
+@reader.callback()
+def group_of_one() -> None:
+    """Let the only command have a name."""
+
+
+@lists(
+    reader,
+    "list",
+    "/readers",
+    ("id", "subject", "address", "live", age("since"), "bytes", _READS),
+)
+def list_readers() -> None:
+    """List requests to /streams and /events that wait for messages, the first to come first."""
+
+
 def _listed(row: Listed) -> Program:
     """Return the commands for what operators list and cancel by id."""
     program, path = group_of_commands(), f"/{row.name}"
@@ -162,5 +182,6 @@ PROGRAMS = {
     "topic": topic,
     "subject": subject,
     "work": work,
+    "reader": reader,
     **{each.name: _listed(each) for each in LISTED},
 }

@@ -116,11 +116,7 @@ def make_administration(
     stack.push_async_callback(replays.close)
     alerts = Alerts()
     figures = LiveFigures(
-        state.hub,
-        state.sessions,
-        state.waiting_places,
-        state.guard,
-        node,
+        state,
         alerts=alerts,
         clock=clock,
         version=release(),

@@ -34,6 +34,7 @@ STEPS = (
     "sessions",
     "shared_queues",
     "delayed",
+    "readers",
     "topics",
     "letters",
     "messages",
@@ -73,6 +74,7 @@ class Operated:
         from holdfast.web.admin.letters import LetterResource
         from holdfast.web.admin.messages import MessageResource
         from holdfast.web.admin.now import LiveNow
+        from holdfast.web.admin.readers import ReaderResource
         from holdfast.web.admin.resources import LISTS
         from holdfast.web.admin.sessions import SessionResource
         from holdfast.web.admin.shared_queues import SharedQueueResource
@@ -86,6 +88,7 @@ class Operated:
         return (
             SessionResource(server, search),
             SharedQueueResource(server),
+            ReaderResource(server),
             *[each(server) for each in LISTS],
             TopicResource(server),
             LetterResource(server, self.letters, self.replays),

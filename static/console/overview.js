@@ -132,6 +132,7 @@ const node = (now) => card("Node",
     figures([
         ["up", lasting(now.time - now.started)],
         ["held connects", now.connects_held],
+        ["readers without a session", now.readers],
         ["channels and patterns", now.channels, ["channels"]],
     ]));
 

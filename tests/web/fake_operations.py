@@ -36,6 +36,7 @@ from holdfast.web.admin.letters import check_edit
 from holdfast.web.admin.message_views import KeptMessage, Trace, TraceQueue, TraceStep
 from holdfast.web.admin.now_tables import NowTable, tables
 from holdfast.web.admin.now_views import FirstItems, Now, ShardNow
+from holdfast.web.admin.readers import Reader
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.session_views import (
     ClearedQueue,
@@ -398,6 +399,13 @@ class FakeOperations:
         self._fail()
         self._changed(who, "work.clear", channel)
         return ClearedQueue(2)
+
+    async def readers(self, cursor: str | None, limit: int, *, sort: str = "") -> Page[Reader]:
+        self._fail()
+        names = [f"/rooms/{number}" for number in range(10)]
+        ada = Reader("1", "ada", "192.0.2.1", "events", NOW_MS - 60_000, 2048, names, 5)
+        bob = Reader("2", "", "192.0.2.2", "long-poll", NOW_MS - 1_000, 0, ["/news"], 0)
+        return Page([ada, bob], None)
 
     async def delayed(
         self, cursor: str | None, limit: int, *, sort: str = ""

@@ -30,6 +30,7 @@ from holdfast.web.admin.letter_views import Letter
 from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.messages import MessageResource
 from holdfast.web.admin.now import LiveNow
+from holdfast.web.admin.readers import ReaderResource
 from holdfast.web.admin.sessions import SessionResource
 from holdfast.web.admin.shards import ShardViews
 from holdfast.web.admin.shared_queues import SharedQueueResource
@@ -54,6 +55,7 @@ class Api(NamedTuple):
 
     sessions: SessionResource
     queues: SharedQueueResource
+    readers: ReaderResource
     delayed: DelayedResource
     topics: TopicResource
     letters: LetterResource
@@ -96,11 +98,7 @@ class LiveServer(Server):
         search, keys, state = self.letters.search, here.store.keys, self.bayeux.state
         self.alerts = Alerts()
         figures = LiveFigures(
-            state.hub,
-            state.sessions,
-            state.waiting_places,
-            state.guard,
-            state.node,
+            state,
             alerts=self.alerts,
             clock=lambda: self.now,
             version="1.2",
@@ -127,6 +125,7 @@ class LiveServer(Server):
         self.api = Api(
             SessionResource(server, search),
             SharedQueueResource(server),
+            ReaderResource(server),
             DelayedResource(server),
             TopicResource(server),
             LetterResource(server, self.letters, self.replays),

@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from holdfast.login import extension
-from holdfast.web.streams import event_requests, feeds, readers
+from holdfast.web.streams import event_requests, feeds, reader_limits
 from tests.unit.login.signing import token
 from tests.web.people import Json, Person, ServerAndClients, keys, server_and_clients, until
 from tests.web.test_publish_requests import metric, open_server, publish
@@ -307,6 +307,22 @@ async def test_a_server_that_stops_ends_all_streams(tmp_path: Path) -> None:
         await opened.__aexit__(None, None, None)
 
 
+async def test_operators_see_who_reads_what(home: ServerAndClients) -> None:
+    ann = home.person()
+    async with page_of(ann, "/news/a", "/rooms/**") as page:
+        await page.settled()
+        await tell(ann, "/news/a", 1)
+        await page.heard()
+        secret = (home.home / "data" / "admin-token").read_text().strip()
+        operator = {"Authorization": f"Bearer {secret}"}
+        async with ann.http.get("/admin/api/v1/readers", headers=operator) as response:
+            [reader] = (await response.json())["items"]
+        assert (reader["live"], reader["channels"]) == ("events", ["/news/a", "/rooms/**"])
+        assert reader["bytes"] > 0
+        async with ann.http.get("/admin/api/v1/figures", headers=operator) as response:
+            assert (await response.json())["readers"] == 1
+
+
 # Logins
 
 
@@ -343,9 +359,7 @@ async def test_a_stream_ends_soon_when_its_reader_may_no_longer_read(
                     # In two hours, when her token has ended.
                     later = SimpleNamespace(time=lambda: time.time() + 7200)
                     monkeypatch.setattr(extension, "time", later)
-                    monkeypatch.setattr(
-                        readers, "time", SimpleNamespace(time=later.time, time_ns=time.time_ns)
-                    )
+                    monkeypatch.setattr(reader_limits, "time", later)
             end = await page.event()
             assert end is not None
             error = "403:denied_by_rights:subscribe_denied"

@@ -32,11 +32,7 @@ REFUSED = "user.update.error"
 def figures_of(server: LiveServer, letters: Any = None) -> LiveFigures:
     state = server.bayeux.state
     return LiveFigures(
-        state.hub,
-        state.sessions,
-        state.waiting_places,
-        state.guard,
-        state.node,
+        state,
         alerts=Alerts(),
         clock=lambda: server.now,
         version="1",

@@ -219,7 +219,7 @@ TABLE: Final = (
         "requests that wait for a history to get a message",
         Fate.ANSWERED,
         "empty; their clients ask the next process",
-        _of("Bayeux", "streams"),
+        (*_of("Bayeux", "streams"), *_of("ServerState", "readers")),
     ),
     Row(
         "sockets of sessions",

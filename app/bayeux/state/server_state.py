@@ -52,6 +52,7 @@ from holdfast.delivery.topics.sender_quota import SenderQuota
 from holdfast.settings import Settings
 
 if TYPE_CHECKING:
+    from holdfast.bayeux.state.waiting_readers import WaitingReader
     from holdfast.delivery.ports.homes import HomesPort
     from holdfast.delivery.ports.neighbours import Neighbours
     from holdfast.delivery.ports.other_shards import OthersPort
@@ -109,8 +110,7 @@ class ServerState:
         # Returns whether divisible work should continue in a later turn.
         self.is_turn_over = is_turn_over
         # Whether the web layer already knows that the turn must end with a `flush`.
-        self.is_awake = False
-        self.phase = Phase.SERVING
+        self.is_awake, self.phase = False, Phase.SERVING
         # How many handshakes wait for asynchronous extensions.
         self.handshakes_pending = 0
         shard, self.homes, self._others = neighbours or (None, None, None)
@@ -174,6 +174,8 @@ class ServerState:
             work=self.work,
             quotas=self.quotas,
         )
+        # Requests that wait for messages of histories, of any shard, by id.
+        self.readers: dict[str, WaitingReader] = {}
         self.services, self.error_handlers = Services(self.channels), ErrorHandlers(self.channels)
 
     def _forms_of_cursors(self) -> list[CursorForm]:

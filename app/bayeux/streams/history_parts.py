@@ -63,8 +63,6 @@ class Streams:
         self._histories = state.histories
         # The channels and patterns for whose messages readers wait; none if they wait elsewhere.
         self._waiting: dict[Wake, Sequence[str]] = {}
-        # How many readers wait at this server, for messages of any shard.
-        self.readers = 0
         # How many messages readers have got.
         self.messages_read = 0
         # Whether readers may wait.

@@ -5,14 +5,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from holdfast.bayeux.session import Session
-from holdfast.bayeux.state.session_registry import Sessions
-from holdfast.delivery.basics.node import NS_PER_MS, Node
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.basics.session_states import SessionInput, SessionState
-from holdfast.delivery.guard.holds import Guard
-from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.latency import Latencies, LatencySampler
-from holdfast.delivery.shared_queues.places import WaitingPlaces
 from holdfast.store.letters.search import LetterStatistics
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.web.admin.alerts import Alerts
@@ -37,27 +33,21 @@ class LiveFigures:
 
     def __init__(
         self,
-        hub: Hub[Session],
-        sessions: Sessions,
-        waiting_places: WaitingPlaces[Session],
-        guard: Guard,
-        node: Node,
+        state: ServerState,
         *,
         alerts: Alerts,
         clock: Callable[[], float],
         version: str,
         letters: Callable[[], Awaitable[LetterStatistics]],
     ) -> None:
-        self._hub = hub
-        self._sessions = sessions
-        self._waiting_places = waiting_places
-        self._guard = guard
-        self._node = node
+        self._hub, self._guard, self._node = state.hub, state.guard, state.node
+        self._sessions, self._readers = state.sessions, state.readers
+        self._waiting_places = state.waiting_places
         self._alerts = alerts
         self._clock = clock
         self._version = version
         self._letters = letters
-        self.started = node.now_ms()
+        self.started = state.node.now_ms()
         self._latest: Figures | None = None
         self._good_until = 0.0
 
@@ -113,6 +103,7 @@ class LiveFigures:
             failed=counters.refused.total(),
             oldest_ms=oldest_ms,
             sessions=len(sessions),
+            readers=len(self._readers),
             connected=census.states[SessionState.CONNECTED],
             away=census.states[SessionState.AWAY],
             created=sessions.created,

@@ -8,6 +8,7 @@ from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.listed import LISTED
 from holdfast.web.admin.messages import MessageResource
 from holdfast.web.admin.paths import API
+from holdfast.web.admin.readers import ReaderResource
 from holdfast.web.admin.route import route, routes_of
 from holdfast.web.admin.sessions import SessionResource
 from holdfast.web.admin.shared_queues import SharedQueueResource
@@ -41,6 +42,7 @@ ROUTES = routes_of(
         MessageResource,
         SessionResource,
         SharedQueueResource,
+        ReaderResource,
         *LISTS,
         TopicResource,
         LetterResource,

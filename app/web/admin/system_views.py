@@ -115,6 +115,9 @@ class Figures:
         int, Field(ge=0, description="Sessions that have lost contact or wait for a retry.")
     ]
     connects_held: Count
+    readers: Annotated[
+        int, Field(ge=0, description="Requests to /streams and /events that wait for messages.")
+    ]
     created: Annotated[int, Field(ge=0, description="Sessions that have begun.")]
     ended: Count
     channels: Annotated[int, Field(ge=0, description="Channels and patterns with subscribers.")]

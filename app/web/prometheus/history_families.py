@@ -28,7 +28,7 @@ def history_families(bayeux: Bayeux) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "holdfast_stream_readers",
         "Requests to /streams and /events that wait for messages; max_readers limits them.",
-        value=streams.readers,
+        value=len(bayeux.state.readers),
     )
     yield CounterMetricFamily(
         "holdfast_stream_messages_read",

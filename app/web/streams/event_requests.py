@@ -8,12 +8,12 @@ from typing import Final
 
 from aiohttp import web
 
+from holdfast.bayeux.state.waiting_readers import Live
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.streams.event_answers import EventAnswer
 from holdfast.web.streams.feeds import Feeds
 from holdfast.web.streams.homes_asked import Asking
 from holdfast.web.streams.open_response import HEADERS, OpenStream
-from holdfast.web.streams.readers import Live
 from holdfast.web.streams.readers_here import BEGIN, END
 from holdfast.web.streams.reading_rights import Admission, only_value
 from holdfast.web.streams.sent_events import (

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
+from holdfast.bayeux.state.waiting_readers import WaitingReader
 from holdfast.bayeux.wire.errors import RequestRefused
-from holdfast.web.streams.readers import Reader
 from holdfast.web.streams.reading_rights import Admission
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class OpenStream:
         self,
         request: web.Request,
         admission: Admission,
-        reader: Reader,
+        reader: WaitingReader,
         places: "Mapping[int, str]",
     ) -> None:
         self._request, self._admission = request, admission

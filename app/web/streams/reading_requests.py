@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
+from holdfast.bayeux.state.waiting_readers import Live, WaitingReader
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.streams.feeds import Feeds
 from holdfast.web.streams.history_answers import Answer, Question
 from holdfast.web.streams.homes_asked import Asking
 from holdfast.web.streams.intervals import interval
 from holdfast.web.streams.open_response import OpenStream
-from holdfast.web.streams.readers import Live, Reader
 from holdfast.web.streams.readers_here import BEGIN, END
 from holdfast.web.streams.reading_rights import Admission, only_value
 from holdfast.web.streams.sent_events import HistorySource, history_text
@@ -64,7 +64,7 @@ class StreamRequests:
             return admission.refusal(request, refused, {})
 
     async def _stream(
-        self, request: web.Request, reader: Reader, question: Question, home: int
+        self, request: web.Request, reader: WaitingReader, question: Question, home: int
     ) -> web.StreamResponse:
         question = replace(question, wait_s=0.0)
         answer = await self._asking.history(home, question)
@@ -75,7 +75,7 @@ class StreamRequests:
         source = HistorySource(self._asking, question)
         return await self._feeds.respond(source, stream, first, LASTS_S)
 
-    async def _read(self, reader: Reader, question: Question, home: int) -> Answer:
+    async def _read(self, reader: WaitingReader, question: Question, home: int) -> Answer:
         """Read what is asked for. Raises `RequestRefused`."""
         answer = Answer(end=question.offset or BEGIN)
         if question.wait_s:

@@ -5,13 +5,14 @@ from typing import Final, TypeVar
 
 from aiohttp import web
 
+from holdfast.bayeux.state.waiting_readers import Live, ReaderGrants, WaitingReader
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
 from holdfast.delivery.basics.channels import Channel, Kind
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.web.answering.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, retry_headers
 from holdfast.web.http.origins import OriginTrust
-from holdfast.web.streams.readers import Live, Reader, ReaderGrants, Readers
+from holdfast.web.streams.reader_limits import Readers
 
 # Returns the rights of a request that proves a login. Raises `Refused`.
 Prove = Callable[[Caller, float], Awaitable[ReaderGrants]]
@@ -35,20 +36,22 @@ class Admission:
         self._endpoint = endpoint
         self._channels = endpoint.bayeux.state.channels
         self._prove = prove
-        options, streams = endpoint.options, endpoint.bayeux.streams
-
-        def count(readers: int) -> None:
-            streams.readers = readers
-
-        most, most_of_one = options.max_readers, options.quota_readers
-        self.readers = Readers(most, most_of_one, self.check, count)
+        options, state = endpoint.options, endpoint.bayeux.state
+        self._node = node = state.node
+        self.readers = Readers(
+            options.max_readers,
+            options.quota_readers,
+            state.readers,
+            lambda: f"{node.stamp():019d}",
+            self.check,
+        )
 
     @property
     def is_open(self) -> bool:
         """Whether everybody may read everything."""
         return self._prove is None
 
-    async def reader(self, request: web.Request, names: Sequence[str], live: Live) -> Reader:
+    async def reader(self, request: web.Request, names: Sequence[str], live: Live) -> WaitingReader:
         """Return who wants to read what, if it may. Raises `RequestRefused`.
 
         Args:
@@ -61,11 +64,11 @@ class Admission:
         caller = endpoint.caller(request)
         grants = await self._grants(caller)
         channels = [self._channel(each, is_one=live is not Live.EVENTS) for each in names]
-        reader = Reader(caller, grants, channels, live)
+        reader = WaitingReader(caller, grants, channels, live=live, since_ms=self._node.now_ms())
         self.check(reader)
         return reader
 
-    def check(self, reader: Reader) -> None:
+    def check(self, reader: WaitingReader) -> None:
         """Raise `RequestRefused` if the reader may not read its channels, or not any more."""
         rights = self._endpoint.bayeux.state.rights
         try:
@@ -74,7 +77,7 @@ class Admission:
         except Refused as refused:
             raise _of_request(refused) from None
 
-    def spend(self, reader: Reader, size: int) -> None:
+    def spend(self, reader: WaitingReader, size: int) -> None:
         """Count bytes against the budget of the reader's address. Raises `RequestRefused`."""
         reader.bytes += size
         if reader.caller.network:
