@@ -17,7 +17,7 @@ export class RequestExtension {
 
     registered(name, cometd) {
         this.#cometd = cometd;
-        cometd.ask = (...question) => this.#ask(...question);
+        cometd.ask = (...all) => this.#ask(...all);
         cometd.reply = ({data, ext: {replyTo, mime}}, ...own) => {
             cometd.publish(replyTo, ...(own.length ? own : [data, {ext: {mime}}]));
         };
@@ -41,7 +41,8 @@ export class RequestExtension {
             this.#ret = ext?.ret;
             this.#waiting.forEach((hear) => hear({error: "402::session_lost"}));
         }
-        this.#waiting.get(channel)?.(message);
+        // A client that replies to itself also gets the reply to its publish.
+        successful ?? this.#waiting.get(channel)?.(message);
         return message;
     }
 

@@ -215,3 +215,23 @@ test("without its extension, Faye is as it was", async (context) => {
     assert.equal(script.client.subscribe, faye.Client.prototype.subscribe);
     assert.equal(script.extension.ask, undefined);
 });
+
+test("with a server of Faye it works as without the extension", async (context) => {
+    const server = createServer();
+    new faye.NodeAdapter({mount: "/faye", timeout: 1}).attach(server);
+    await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const client = new faye.Client(`http://127.0.0.1:${server.address().port}/faye`);
+    const extension = new FayeExtension({session: "joe/1"});
+    client.addExtension(extension);
+    const heard = [];
+    await client.subscribe("/orders", (data) => heard.push(data));
+    for (const number of [1, 2, 3]) {
+        await client.publish("/orders", number);
+    }
+    await turn();
+    assert.deepEqual(heard, [1, 2, 3]);
+    assert.deepEqual([extension.delivery.session, extension.delivery.pending], [undefined, 0]);
+    await client.disconnect();
+    server.closeAllConnections();
+    server.close();
+});

@@ -32,6 +32,17 @@ test("a request has a private channel with a serial, and resolves with the data 
     assert.equal(await asked, 230);
 });
 
+test("what a client replies to itself is the event, not the reply to its publish", async () => {
+    const client = await requester();
+    client.cometd.subscribe("/power", (request) => client.cometd.reply(request, 230));
+    const asked = client.cometd.ask("/power", 1);
+    const {replyTo} = client.sent("/power").ext;
+    await hear(client, {channel: "/power", data: 1, ext: {replyTo, timeout: 9}});
+    await client.answer(replyTo);
+    await client.batch(3, [{channel: replyTo, data: 230}]);
+    assert.equal(await asked, 230);
+});
+
 test("two requests have two channels, and each gets its own reply", async () => {
     const client = await requester();
     const one = client.cometd.ask("/power", 1);
