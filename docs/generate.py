@@ -108,6 +108,8 @@ MEANINGS = {
     ErrorReply.OFFSET_INVALID: "The `offset` of a [read](streams.md) is empty, malformed or of the "
     "future, or a parameter is given twice",
     ErrorReply.HISTORY_MISSING: "The channel [keeps](replay.md) no messages",
+    ErrorReply.TICKET_EXPIRED: "The [ticket](streams.md#login-and-limits) in the URL has ended: "
+    "get another one",
     ErrorReply.HISTORY_LOST: "Messages after the `offset` of the [read](streams.md) have left the "
     "history, or the offset is of another store; `next` says where to go on",
     ErrorReply.READERS_EXCEEDED: "As many requests wait for messages as the setting that the error "

@@ -183,7 +183,7 @@ async def _assemble(
         neighbours=None if shard is None else shard.neighbours,
     )
     server = ForExtensions(bayeux, clock)
-    logins = _logins(settings, server, stack, tokens)
+    logins = _logins(settings, server, stack, tokens, storage.store.deployment.key)
     _install_extensions(server, settings)
 
     def door(own: RequestScheduler) -> "RequestSink":
@@ -311,14 +311,14 @@ def _adopt(
 
 
 def _logins(
-    settings: Settings, server: ServerApi, stack: AsyncExitStack, tokens: Tokens
+    settings: Settings, server: ServerApi, stack: AsyncExitStack, tokens: Tokens, key: bytes
 ) -> "Logins | None":
     """Install the login, if one is configured; only then its cryptography is imported."""
     if not settings.requires_login:
         return None
     from holdfast.compose.login import make_logins
 
-    return make_logins(settings, server, stack, lambda token: tokens.role(token) is not None)
+    return make_logins(settings, server, stack, lambda token: tokens.role(token) is not None, key)
 
 
 def _warn(settings: Settings, addresses: ListenAddresses) -> None:

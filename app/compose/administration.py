@@ -43,7 +43,6 @@ from holdfast.web.admin.tokens import Tokens
 from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.http.cookies import BrowserCookie
 from holdfast.web.scheduling.speaking import until_speaking
-from holdfast.web.streams.reading_rights import Prove
 from holdfast.web.tasks import run_until_closed
 
 if TYPE_CHECKING:
@@ -66,8 +65,8 @@ class Administration:
     alerts: Alerts
     # What it does with other workers, if there are any.
     joint: "JointAdministration | None"
-    # Proves the login of a request without a session; None if none is required.
-    grants_of: Prove | None
+    # Proves logins of requests without a session; None if none is required.
+    logins: "Logins | None"
 
 
 def make_administration(
@@ -167,9 +166,7 @@ def make_administration(
     admin = make_admin(handlers, tokens, clock, _feed_of(endpoint), by_login, opened)
     tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
     run_until_closed(stack, tokens_watch.run())
-    return Administration(
-        *(admin, replays, alerts, joint), None if logins is None else logins.grants_of
-    )
+    return Administration(*(admin, replays, alerts, joint), logins)
 
 
 def _shard_views(

@@ -119,7 +119,7 @@ def _reading(parts: ServedApplications) -> Reading:
 
         return asking_here(endpoint.bayeux, endpoint.scheduler.next_reader)
 
-    return Reading(endpoint, asking, parts.administration.grants_of)
+    return Reading(endpoint, asking, parts.administration.logins)
 
 
 def _sign_in(settings: Settings) -> list[str]:

@@ -29,6 +29,7 @@ def make_logins(
     server: ServerApi,
     stack: AsyncExitStack,
     is_operators: Callable[[str], bool],
+    key: bytes,
 ) -> Logins:
     """Install the configured login. Raises `CannotStart`."""
     methods = _methods(settings, stack)
@@ -43,6 +44,7 @@ def make_logins(
         otherwise=without_file(has_claims=settings.login_rights_claim is not None),
         is_operators=is_operators,
         warning_s=settings.login_warning / 1000,
+        key=key,
     )
     # Before all others: the name that a client claims depends on its login.
     server.extend(logins)

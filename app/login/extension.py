@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any, ClassVar
 
@@ -17,7 +17,6 @@ from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.identity import Identity
 from holdfast.bayeux.wire.login import Login, LoginMethod
-from holdfast.bayeux.wire.operation import Operation
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.basics.notices import LOGIN_ENDED, LOGIN_FAILED
 from holdfast.delivery.messages.batch import Batch
@@ -26,8 +25,10 @@ from holdfast.login.check_times import CheckTimes
 from holdfast.login.credentials import token_of
 from holdfast.login.failures import Cause, LoginFailed
 from holdfast.login.proofs import Proofs, forget_revoked
+from holdfast.login.request_grants import RequestGrants
 from holdfast.login.rights_file import LOGIN, RightsFile
 from holdfast.login.rules import RuleGrants, Rules
+from holdfast.login.tickets import LONGEST_S, Ticket, Tickets
 from holdfast.login.tokens import key_id_of
 from holdfast.login.watched_file import WatchedFile
 
@@ -66,6 +67,7 @@ class Logins(ServerExtension):
         otherwise: RightsFile,
         is_operators: Callable[[str], bool],
         warning_s: float,
+        key: bytes,
     ) -> None:
         self._server = server
         self._file = rights
@@ -75,6 +77,7 @@ class Logins(ServerExtension):
         self._of_administration = of_administration
         self._is_operators = is_operators
         self._warning_s = warning_s
+        self._tickets = Tickets(key)
         self._guesses = Buckets(_GUESSES.part(server.shards))
         self._check_times = CheckTimes()
         self._proofs = Proofs()
@@ -135,7 +138,7 @@ class Logins(ServerExtension):
             return None
         return self.rights.roles.role_of(login), login.subject
 
-    async def grants_of(self, caller: Caller, now: float) -> "_GrantsOfRequest":
+    async def grants_of(self, caller: Caller, now: float) -> RequestGrants:
         """Return the rights of a request that has no session. Raises `Refused`."""
         try:
             login = await self._authenticator.authenticate(
@@ -145,7 +148,23 @@ class Logins(ServerExtension):
         except LoginFailed as failed:
             raise await self._refused(failed, caller, now) from None
         self._server.count_login(login.method)
-        return _GrantsOfRequest(self, login, RuleGrants(self._rules, login))
+        return RequestGrants(lambda: self.rights, login, RuleGrants(self._rules, login))
+
+    def ticket_of(self, grants: RequestGrants, channels: Sequence[str]) -> tuple[str, float]:
+        """Return a ticket that lets a URL read channels, and when it ends. Raises `Refused`."""
+        ends_s = float(int(min(time.time() + LONGEST_S, grants.ends_s)))
+        return self._tickets.signed(Ticket(grants.login, channels, ends_s)), ends_s
+
+    def grants_by(self, ticket: str) -> RequestGrants:
+        """Return the rights that a ticket gives. Raises `Refused`."""
+        login, channels, ends_s = self._tickets.read(ticket)
+        return RequestGrants(
+            lambda: self.rights,
+            login,
+            RuleGrants(self._rules, login),
+            channels=channels,
+            ends_s=ends_s,
+        )
 
     def _may_guess(self, network: str, now: float) -> bool:
         return not network or self._guesses.wait_s(network, now) == 0.0
@@ -330,25 +349,6 @@ class _LoginOfSession(SessionExtension):
         # Only now is it known which session the client has: perhaps one that it took over.
         if reply["channel"] == _HANDSHAKE:
             self._logins.watch(session)
-
-
-class _GrantsOfRequest:
-    """The rights of a request without a session, for as long as its login is valid."""
-
-    def __init__(self, logins: Logins, login: Login, grants: RuleGrants) -> None:
-        self._logins, self._login, self._grants = logins, login, grants
-        self.subject, self.ends_s = login.subject, login.expires_s
-
-    @property
-    def rules(self) -> RightsFile:
-        """The rights now in force."""
-        return self._logins.rights
-
-    def allows(self, operation: Operation, channel: str) -> bool:
-        """Return whether the login is valid and allows the operation."""
-        is_valid = self.ends_s > time.time()
-        is_valid = is_valid and not self._logins.rights.revoked.includes(self._login)
-        return is_valid and self._grants.allows(operation, channel)
 
 
 def _outline(login: Login) -> Json:

@@ -12,7 +12,7 @@ import aiohttp
 import orjson
 import pytest
 
-from holdfast.login import extension
+from holdfast.login import extension, request_grants
 from holdfast.web.streams import event_requests, feeds, reader_limits
 from tests.unit.login.signing import token
 from tests.web.people import Json, Person, ServerAndClients, keys, server_and_clients, until
@@ -358,7 +358,7 @@ async def test_a_stream_ends_soon_when_its_reader_may_no_longer_read(
                 case _:
                     # In two hours, when her token has ended.
                     later = SimpleNamespace(time=lambda: time.time() + 7200)
-                    monkeypatch.setattr(extension, "time", later)
+                    monkeypatch.setattr(request_grants, "time", later)
                     monkeypatch.setattr(reader_limits, "time", later)
             end = await page.event()
             assert end is not None
@@ -366,3 +366,102 @@ async def test_a_stream_ends_soon_when_its_reader_may_no_longer_read(
             assert (end.name, end.data) == ("end", {"error": error})
             assert await page.event() is None
         assert (await refusal(ann, "channel=/news/a"))[0] == 403
+
+
+# Tickets
+
+
+async def ticket_for(person: Person, *channels: str) -> tuple[int, Json]:
+    params = [("channel", each) for each in channels]
+    async with person.http.post("/streams/tickets", params=params) as response:
+        found: Any = await response.json(content_type=None)
+        return response.status, found if response.status == 200 else found[0]
+
+
+@asynccontextmanager
+async def with_login(home: Path) -> AsyncIterator[tuple[ServerAndClients, Person]]:
+    """A server with a login, and one who has logged in."""
+    given = keys(home, channels=KEEPS, login_leeway=0)
+    async with server_and_clients(home, rights=RIGHTS, **given) as server:
+        yield server, server.person(Authorization=f"Bearer {token()}")
+
+
+async def test_a_ticket_lets_a_url_read_its_channels_and_nothing_else(tmp_path: Path) -> None:
+    async with with_login(tmp_path) as (home, ann):
+        status, made = await ticket_for(ann, "/news/*")
+        assert (status, made["channels"]) == (200, ["/news/*"])
+        assert 590_000 < made["expires"] - time.time() * 1000 <= 600_000
+        page, ticket = home.person(), made["ticket"]
+        async with page_of(page, "/news/a", ticket=ticket) as stream:
+            await stream.settled()
+            await tell(ann, "/news/a", 1)
+            assert await stream.heard() == ("/news/a", 1)
+        async with page.http.get(f"/streams/news/a?ticket={ticket}") as response:
+            assert await response.json(content_type=None) == [1]
+        for channel in ("/news/**", "/news/a/b"):
+            error = "403:denied_by_rights:subscribe_denied"
+            assert await refusal(page, f"channel={channel}&ticket={ticket}") == (403, error)
+        with_ticket = home.person(Authorization=f"Bearer {ticket}")
+        _, [refused] = await publish(with_ticket, {"channel": "/news/a", "data": 2})
+        assert not refused["successful"]
+        async with page.http.post(f"/streams/tickets?channel=/news/a&ticket={ticket}") as response:
+            assert response.status == 403
+
+
+async def test_a_ticket_is_for_channels_that_its_owner_may_read(tmp_path: Path) -> None:
+    async with with_login(tmp_path) as (home, ann):
+        status, refused = await ticket_for(ann, "/news/a", "/rooms/a")
+        assert (status, refused["error"]) == (403, "403:denied_by_rights:subscribe_denied")
+        assert (await ticket_for(ann))[0] == 400
+        assert (await ticket_for(home.person(), "/news/a"))[0] == 403
+
+
+async def test_a_ticket_that_was_changed_is_none(tmp_path: Path) -> None:
+    async with with_login(tmp_path) as (home, ann):
+        ticket = (await ticket_for(ann, "/news/a"))[1]["ticket"]
+        head, claims, seal = ticket.split(".")
+        for wrong in ("x", f"{head}.{claims}.", f"{head}.{claims}x.{seal}", token(), "x" * 7000):
+            found = await refusal(home.person(), f"channel=/news/a&ticket={wrong}")
+            assert found == (403, "403::handshake_denied")
+
+
+@pytest.mark.parametrize("has_short_login", [False, True])
+async def test_a_stream_ends_with_its_ticket_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_short_login: bool
+) -> None:
+    async with with_login(tmp_path) as (home, ann):
+        if has_short_login:
+            ann = home.person(Authorization=f"Bearer {token(exp=int(time.time()) + 3)}")
+        else:
+            monkeypatch.setattr(extension, "LONGEST_S", 3)
+        ticket = (await ticket_for(ann, "/news/a"))[1]["ticket"]
+        async with page_of(home.person(), "/news/a", ticket=ticket) as stream:
+            place = await stream.settled()
+            expired = await stream.event()
+            assert expired is not None
+            said = {"error": "403::ticket_expired"}
+            assert (expired.name, expired.data) == ("expired", said)
+            assert await stream.event() is None
+        # A browser connects again with the same address.
+        async with page_of(home.person(), "/news/a", ticket=ticket, last=place) as stream:
+            expired = await stream.event()
+            assert expired is not None
+            assert (expired.name, expired.data) == ("expired", said)
+        async with home.person().http.get(f"/streams/news/a?ticket={ticket}") as response:
+            assert response.status == 403
+
+
+async def test_a_subject_that_is_revoked_reads_nothing_by_a_ticket(tmp_path: Path) -> None:
+    async with with_login(tmp_path) as (home, ann):
+        ticket = (await ticket_for(ann, "/news/a"))[1]["ticket"]
+        async with page_of(home.person(), "/news/a", ticket=ticket) as stream:
+            await stream.settled()
+            (home.home / "rights.toml").write_text(RIGHTS + "[revoked]\nsubjects = ['ada']\n")
+            end = await stream.event()
+            assert end is not None
+            assert end.name == "end"
+
+
+async def test_without_a_login_there_are_no_tickets(home: ServerAndClients) -> None:
+    status, refused = await ticket_for(home.person(), "/news/a")
+    assert (status, refused["error"]) == (400, "400:no login is required:not_supported")

@@ -13,7 +13,7 @@ import orjson
 import pytest
 from multidict import CIMultiDict
 
-from holdfast.login import extension
+from holdfast.login import request_grants
 from holdfast.web.streams import feeds, reading_requests
 from tests.unit.login.signing import token
 from tests.web.people import Json, Person, ServerAndClients, keys, server_and_clients, until
@@ -538,7 +538,7 @@ async def test_a_reader_whose_login_ends_while_it_waits_gets_nothing(
         await until(is_waiting)
         # In two hours, when her token has ended.
         later = SimpleNamespace(time=lambda: time.time() + 7200)
-        monkeypatch.setattr(extension, "time", later)
+        monkeypatch.setattr(request_grants, "time", later)
         bob = home.person(Authorization=f"Bearer {token(sub='bob', exp=int(time.time()) + 9000)}")
         await tell(bob, "not for her")
         assert error_of(await waits) == "403:denied_by_rights:subscribe_denied"

@@ -13,8 +13,9 @@ class ReaderGrants(Grants, Protocol):
     """The rights of a request without a session."""
 
     subject: str
-    # When the login ends, in seconds since 1970.
+    # When the login or the ticket ends, in seconds since 1970, and which of them it is.
     ends_s: float
+    is_ticket: bool
 
     @property
     def rules(self) -> object:

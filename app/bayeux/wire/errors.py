@@ -42,6 +42,7 @@ class ErrorReply(Enum):
     SESSIONS_EXCEEDED = (403, "sessions_exceeded")
     ORIGIN_DENIED = (403, "origin_denied")
     LOGIN_DENIED = (403, "login_denied")
+    TICKET_EXPIRED = (403, "ticket_expired")
     CREDENTIALS_IN_URL = (403, "credentials_in_url")
     DESTINATION_DENIED = (403, "destination_denied")
     REQUEST_DENIED = (403, "request_denied")

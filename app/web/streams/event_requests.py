@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -15,7 +14,7 @@ from holdfast.web.streams.feeds import Feeds
 from holdfast.web.streams.homes_asked import Asking
 from holdfast.web.streams.open_response import HEADERS, OpenStream
 from holdfast.web.streams.readers_here import BEGIN, END
-from holdfast.web.streams.reading_rights import Admission, only_value
+from holdfast.web.streams.reading_rights import Admission, channels_of, only_value
 from holdfast.web.streams.sent_events import (
     EventSource,
     farewell,
@@ -27,12 +26,12 @@ from holdfast.web.streams.sent_events import (
 
 # How long one response lasts, unless something ends it earlier.
 LASTS_S = 3600.0
-_MOST_CHANNELS: Final = 100
 _LONGEST_ID: Final = 4096
 # The place at one home, in an id.
 _PLACE: Final = re.compile(r"([0-9]{1,4})-([0-9A-Za-z]+_[0-9]{1,20})")
 # Codes of errors that pass: browsers would not connect again if a status said so.
 _PASSING: Final = (429, 503)
+_LONG_S: Final = 30.0
 
 
 class EventRequests:
@@ -51,10 +50,8 @@ class EventRequests:
             return self._refusal(request, refused)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        names = request.query.getall("channel", [])
+        names = channels_of(request)
         after = _places_of(request)
-        if not 1 <= len(names) <= _MOST_CHANNELS:
-            raise RequestRefused(ErrorReply.CHANNEL_MISSING)
         reader = await self._admission.reader(request, names, Live.EVENTS)
         channels = self._asking.homes_of(dict.fromkeys(each.name for each in reader.channels))
         source = EventSource(self._asking, channels)
@@ -67,9 +64,7 @@ class EventRequests:
                 await stream.begin()
                 return stream.response
             first = _first_text(source, answers, places)
-            return await self._feeds.respond(
-                source, stream, first, LASTS_S, partial(farewell, "end")
-            )
+            return await self._feeds.respond(source, stream, first, LASTS_S, farewell)
 
     async def _first(
         self, source: EventSource, places: Mapping[int, str]
@@ -85,9 +80,13 @@ class EventRequests:
     def _refusal(self, request: web.Request, refused: RequestRefused) -> web.Response:
         """Return a response after which a browser connects again if that can help."""
         admission = self._admission
-        if refused.error.code not in _PASSING:
+        if refused.error is ErrorReply.TICKET_EXPIRED:
+            # The page gets another ticket, and uses it. Until then, the browser need not hurry.
+            body = retry_text(_LONG_S) + farewell(refused)
+        elif refused.error.code in _PASSING:
+            body = retry_text(refused.wait_s) + notice_text("unavailable", {"error": str(refused)})
+        else:
             return admission.refusal(request, refused, {})
-        body = retry_text(refused.wait_s) + notice_text("unavailable", {"error": str(refused)})
         headers = admission.headers(request) | HEADERS
         return admission.closing(web.Response(body=body, headers=headers))
 

@@ -1,7 +1,8 @@
 """Who may read which histories without a session, and what every response to them has."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, TypeVar
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 from aiohttp import web
 
@@ -14,11 +15,28 @@ from holdfast.web.answering.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, 
 from holdfast.web.http.origins import OriginTrust
 from holdfast.web.streams.reader_limits import Readers
 
-# Returns the rights of a request that proves a login. Raises `Refused`.
-Prove = Callable[[Caller, float], Awaitable[ReaderGrants]]
+G = TypeVar("G", bound=ReaderGrants)
+
+
+class ReaderLogins(Protocol[G]):
+    """Proves logins of requests without a session. All its methods raise `Refused`."""
+
+    async def grants_of(self, caller: Caller, now: float, /) -> G:
+        """Return the rights of a request that proves a login."""
+        ...
+
+    def ticket_of(self, grants: G, channels: Sequence[str], /) -> tuple[str, float]:
+        """Return a ticket that lets a URL read channels, and when it ends."""
+        ...
+
+    def grants_by(self, ticket: str, /) -> G:
+        """Return the rights that a ticket gives."""
+        ...
+
 
 # Names under which clients of other servers send a token in a URL.
 _TOKENS: Final = ("access_token", "token", "authorization")
+_MOST_CHANNELS: Final = 100
 _SHOWN: Final = "Stream-Next-Offset, Stream-Up-To-Date, Stream-Cursor, ETag, Retry-After"
 _VARY: Final = "Origin, Authorization, Cookie, Accept-Encoding"
 
@@ -29,13 +47,13 @@ class Admission:
     """Admits requests that read histories.
 
     Args:
-        prove: Proves the login of a request; None if none is required.
+        logins: Prove logins of requests; None if none is required.
     """
 
-    def __init__(self, endpoint: Endpoint, prove: Prove | None) -> None:
+    def __init__(self, endpoint: Endpoint, logins: ReaderLogins[Any] | None) -> None:
         self._endpoint = endpoint
         self._channels = endpoint.bayeux.state.channels
-        self._prove = prove
+        self._logins = logins
         options, state = endpoint.options, endpoint.bayeux.state
         self._node = node = state.node
         self.readers = Readers(
@@ -49,7 +67,7 @@ class Admission:
     @property
     def is_open(self) -> bool:
         """Whether everybody may read everything."""
-        return self._prove is None
+        return self._logins is None
 
     async def reader(self, request: web.Request, names: Sequence[str], live: Live) -> WaitingReader:
         """Return who wants to read what, if it may. Raises `RequestRefused`.
@@ -62,7 +80,9 @@ class Admission:
         if any(name in request.query for name in _TOKENS):
             raise RequestRefused(ErrorReply.CREDENTIALS_IN_URL)
         caller = endpoint.caller(request)
-        grants = await self._grants(caller)
+        grants = await self._grants(caller, only_value(request, "ticket"))
+        if not 1 <= len(names) <= _MOST_CHANNELS:
+            raise RequestRefused(ErrorReply.CHANNEL_MISSING)
         channels = [self._channel(each, is_one=live is not Live.EVENTS) for each in names]
         reader = WaitingReader(caller, grants, channels, live=live, since_ms=self._node.now_ms())
         self.check(reader)
@@ -70,12 +90,14 @@ class Admission:
 
     def check(self, reader: WaitingReader) -> None:
         """Raise `RequestRefused` if the reader may not read its channels, or not any more."""
-        rights = self._endpoint.bayeux.state.rights
+        rights, grants = self._endpoint.bayeux.state.rights, reader.grants
+        if grants is not None and grants.is_ticket and grants.ends_s <= time.time():
+            raise RequestRefused(ErrorReply.TICKET_EXPIRED)
         try:
             for channel in reader.channels:
-                rights.check_reader(reader.grants, channel)
+                rights.check_reader(grants, channel)
         except Refused as refused:
-            raise _of_request(refused) from None
+            raise of_request(refused) from None
 
     def spend(self, reader: WaitingReader, size: int) -> None:
         """Count bytes against the budget of the reader's address. Raises `RequestRefused`."""
@@ -83,13 +105,18 @@ class Admission:
         if reader.caller.network:
             self._endpoint.budgets.admit_bytes(reader.caller, size, self._endpoint.clock())
 
-    async def _grants(self, caller: Caller) -> ReaderGrants | None:
-        if self._prove is None:
+    async def _grants(self, caller: Caller, ticket: str | None) -> ReaderGrants | None:
+        if self._logins is None:
             return None
         try:
-            return await self._prove(caller, self._endpoint.clock())
+            grants: ReaderGrants
+            if ticket is None:
+                grants = await self._logins.grants_of(caller, self._endpoint.clock())
+            else:
+                grants = self._logins.grants_by(ticket)
         except Refused as refused:
-            raise _of_request(refused) from None
+            raise of_request(refused) from None
+        return grants
 
     def _channel(self, name: str, *, is_one: bool) -> Channel:
         channel = self._channels.get(name)
@@ -134,12 +161,13 @@ class Admission:
         origin, host = request.headers.get("Origin"), request.headers.get("Host")
         allowed = self._endpoint.origins.preflight_headers(origin, host)
         if allowed:
-            allowed["Access-Control-Allow-Methods"] = "GET, HEAD, OPTIONS"
+            allowed["Access-Control-Allow-Methods"] = "GET, HEAD, POST, OPTIONS"
             allowed["Access-Control-Allow-Headers"] = "Authorization, If-None-Match"
         return web.Response(headers=FIXED_HEADERS | allowed)
 
 
-def _of_request(refused: Refused) -> RequestRefused:
+def of_request(refused: Refused) -> RequestRefused:
+    """Return the refusal of a request as a whole."""
     wait_s = (refused.advice or {}).get("interval", 0) / 1000
     return RequestRefused(refused.error, *refused.arguments, wait_s=wait_s)
 
@@ -150,3 +178,8 @@ def only_value(request: web.Request, name: str) -> str | None:
     if len(values) > 1:
         raise RequestRefused(ErrorReply.OFFSET_INVALID, "a parameter is given twice")
     return values[0] if values else None
+
+
+def channels_of(request: web.Request) -> list[str]:
+    """Return the channels that a request names."""
+    return request.query.getall("channel", [])

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from aiohttp import web
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from holdfast.web.streams.event_requests import EventRequests
     from holdfast.web.streams.homes_asked import Asking
     from holdfast.web.streams.reading_requests import StreamRequests
-    from holdfast.web.streams.reading_rights import Admission, Prove
+    from holdfast.web.streams.reading_rights import Admission, ReaderLogins
 
 # What the first request imports. To import all of it at once would make other clients wait.
 _STEPS: Final = (
     *("history_answers", "event_answers", "homes_asked", "reading_rights", "feeds"),
-    *("sent_events", "reading_requests", "event_requests"),
+    *("sent_events", "reading_requests", "event_requests", "ticket_requests"),
 )
 
 
@@ -28,6 +28,7 @@ class Made(NamedTuple):
     """What answers requests."""
 
     admission: "Admission"
+    tickets: "_Answer"
     streams: "StreamRequests"
     events: "EventRequests"
 
@@ -37,14 +38,14 @@ class Reading:
 
     Args:
         ask: Returns what reads histories, wherever they are.
-        prove: Proves the login of a request; None if none is required.
+        logins: Prove logins of requests; None if none is required.
     """
 
     def __init__(
-        self, endpoint: Endpoint, ask: "Callable[[], Asking]", prove: "Prove | None"
+        self, endpoint: Endpoint, ask: "Callable[[], Asking]", logins: "ReaderLogins[Any] | None"
     ) -> None:
         self._endpoint = endpoint
-        self._ask, self._prove = ask, prove
+        self._ask, self._logins = ask, logins
         self._making = asyncio.Lock()
         self._made: Made | None = None
 
@@ -54,6 +55,9 @@ class Reading:
             STREAMS_PATH + "/{channel:.+}": lambda made: made.streams.answer,
             EVENTS_PATH: lambda made: made.events.answer,
         }
+        tickets = STREAMS_PATH + "/tickets"
+        application.router.add_post(tickets, partial(self._answer, lambda made: made.tickets))
+        application.router.add_options(tickets, partial(self._answer, _preflight))
         for path, chosen in answers.items():
             application.router.add_get(path, partial(self._answer, chosen))
             application.router.add_options(path, partial(self._answer, _preflight))
@@ -74,12 +78,14 @@ class Reading:
         from holdfast.web.streams.feeds import Feeds
         from holdfast.web.streams.reading_requests import StreamRequests
         from holdfast.web.streams.reading_rights import Admission
+        from holdfast.web.streams.ticket_requests import TicketRequests
 
         endpoint, asking = self._endpoint, self._ask()
-        admission = Admission(endpoint, self._prove)
+        admission = Admission(endpoint, self._logins)
         feeds = Feeds(endpoint.bayeux.streams, partial(until_speaking, endpoint.right))
         return Made(
             admission,
+            TicketRequests(admission, self._logins).answer,
             StreamRequests(asking, admission, feeds, endpoint.options.timeout_s),
             EventRequests(asking, admission, feeds),
         )

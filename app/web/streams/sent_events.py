@@ -98,6 +98,7 @@ def missing_text(channels: Sequence[str]) -> bytes:
     return b"".join([notice_text("missing", each) for each in said])
 
 
-def farewell(name: str, refused: RequestRefused) -> bytes:
+def farewell(refused: RequestRefused) -> bytes:
     """Return the last event of a stream: why it is over."""
+    name = "expired" if refused.error is ErrorReply.TICKET_EXPIRED else "end"
     return notice_text(name, {"error": str(refused)})
