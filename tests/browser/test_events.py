@@ -38,18 +38,19 @@ class Books:
 
     def __init__(self, server: Callable[[], Server]) -> None:
         self._server = server
-        self._number = 0
+        # The last number, which the server may have refused.
+        self.last = 0
         self.accepted: defaultdict[str, list[int]] = defaultdict(list)
 
     def publish(self, count: int) -> None:
         """Publish until so many more are accepted on each channel, wherever the server is."""
         for channel in CHANNELS * count:
-            self._number += 1
-            while not self._is_accepted(channel, self._number):
+            self.last += 1
+            while not self._is_accepted(channel, self.last):
                 # Nobody knows whether the server has it, so it must not come twice from here.
-                self._number += 1
+                self.last += 1
                 time.sleep(0.05)
-            self.accepted[channel].append(self._number)
+            self.accepted[channel].append(self.last)
 
     def _is_accepted(self, channel: str, number: int) -> bool:
         body = json.dumps({"channel": channel, "data": number}).encode()

@@ -19,6 +19,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 USE = """
 import {DeliveryExtension, Refuse, type DeliveryOptions} from "holdfast-bayeux/delivery.js";
 import {FayeExtension} from "holdfast-bayeux/faye.js";
+import {listen, type Heard} from "holdfast-bayeux/events.js";
 import {newKey, Outbox, PublishRefused, type Reply} from "holdfast-bayeux/outbox.js";
 import {RequestError, RequestExtension, type Asks} from "holdfast-bayeux/request.js";
 import {keep, recall, storageOf} from "holdfast-bayeux/storage.js";
@@ -32,7 +33,8 @@ const ask = (cometd: Asks): Promise<number> => cometd.ask<number>("/power", {of:
 const send = (cometd: object): Promise<Reply> => new Outbox(cometd).publish("/orders", 1);
 const found: unknown = recall(storageOf("localStorage"), "name");
 const told: boolean = new FayeExtension(options).delivery.isResumed;
-const types = [typeof ask, typeof send, typeof keep, typeof found];
+const end = (): (() => void) => listen("/news", ({data}: Heard) => data, {after: "-1"});
+const types = [typeof ask, typeof end, typeof send, typeof keep, typeof found];
 console.log(JSON.stringify([delivery.pending, refuse.message, error, made.length, told, types]));
 """
 COMPILER_OPTIONS = {
@@ -96,7 +98,7 @@ def test_a_page_in_typescript_uses_the_installed_package_by_its_declarations(
     require(compiler.exists(), "tests/clients/node_modules/.bin/tsc (make setup-clients)")
     run([str(compiler), "--project", str(project)], project)
     said = json.loads(run(["node", "use.js"], project))
-    assert said == [0, "no stock", 404, 3, False, ["function"] * 3 + ["undefined"]]
+    assert said == [0, "no stock", 404, 3, False, ["function"] * 4 + ["undefined"]]
 
 
 def test_the_declarations_refuse_what_the_package_cannot_do(project: Path) -> None:

@@ -2,6 +2,7 @@
 import {AckExtension, CometD, type Message} from "cometd";
 import {DeliveryExtension, Refuse, type DeliveryOptions} from "../../../static/js/delivery.js";
 import {FayeExtension, type FayeMessage} from "../../../static/js/faye.js";
+import {listen} from "../../../static/js/events.js";
 import {Outbox, PublishRefused, type Entry, type Reply} from "../../../static/js/outbox.js";
 import {RequestError, RequestExtension, type Asks} from "../../../static/js/request.js";
 import {keep, recall, storageOf} from "../../../static/js/storage.js";
@@ -68,3 +69,7 @@ export function misuse(): unknown {
     // @ts-expect-error: there is no such storage
     return storageOf("indexedDB");
 }
+
+const notice = (name: string, {error}: {error: string}) => console.log(name, error);
+const end: () => void = listen("/rooms/**", ({channel, data}, id) => console.log(channel, data, id.length), {notice});
+end();
