@@ -9,8 +9,12 @@ export {RequestError} from "./request.js";
 
 const HANDSHAKE = "/meta/handshake";
 const CONNECT = "/meta/connect";
-// What cometd.js allows by default for the way to the server and back.
-const NETWORK_DELAY_MS = 10_000;
+const CONFIGURATION = {
+    // What cometd.js allows by default for the way to the server and back.
+    maxNetworkDelay: 10_000,
+    // Faye repeats for ever what the server does not read: more than 2 MiB.
+    maxSendBayeuxMessageSize: 500_000,
+};
 
 /**
  * An extension for Faye: add it before subscribing to anything. `options` are those of the
@@ -25,6 +29,7 @@ export class FayeExtension {
     #extensions;
     #requests = new RequestExtension();
     #parcels = new Parcels();
+    #listeners = new Set();
     // The number of the last handshake: messages with lower ones belong to former sessions.
     #begin = 0;
     #isConnected = false;
@@ -70,7 +75,7 @@ export class FayeExtension {
         } else if (channel === "/meta/disconnect") {
             this.#isConnected = false;
             this.#isOver = true;
-        } else if (!channel.startsWith("/meta/")) {
+        } else if ("data" in message) {
             this.#parcels.complete(message);
         }
         forward(this.#extensions.reduce((sent, each) => each.outgoing(sent), message));
@@ -101,6 +106,7 @@ export class FayeExtension {
         this.#current = undefined;
         if (!isEvent) {
             this.#parcels.answer(message);
+            this.#listeners.forEach((each) => each.channel === channel && each.listener(message));
         }
     }
 
@@ -113,8 +119,23 @@ export class FayeExtension {
         return !this.#isConnected;
     }
 
+    getStatus() {
+        return this.#isConnected ? "connected" : "handshaking";
+    }
+
     getConfiguration() {
-        return {maxNetworkDelay: NETWORK_DELAY_MS};
+        return CONFIGURATION;
+    }
+
+    /** Adds a listener for replies on a meta channel. */
+    addListener(channel, listener) {
+        const added = {channel, listener};
+        this.#listeners.add(added);
+        return added;
+    }
+
+    removeListener(added) {
+        this.#listeners.delete(added);
     }
 
     /** Gets what a listener throws, unless it refuses the message. */

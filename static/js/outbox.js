@@ -73,7 +73,7 @@ export class Outbox extends EventTarget {
         const entry = {key, channel, data, props: sent, subject: this.#subject};
         const most = this.#cometd.getConfiguration().maxSendBayeuxMessageSize;
         if (JSON.stringify(entry).length + ENVELOPE > most) {
-            throw new RangeError(`the message is too long for cometd.js (maxSendBayeuxMessageSize, ${most})`);
+            throw new RangeError(`the message is too long (maxSendBayeuxMessageSize, ${most})`);
         }
         const answered = new Promise((resolve, reject) =>
             this.#shelf.add(entry, {resolve, reject}),

@@ -25,6 +25,7 @@ SCENARIOS = [
     Scenario("publishesOnceHoweverOftenItSends", BOTH),
     Scenario("asksAnother", BOTH),
     Scenario("takesItsSessionUpAgain", BOTH),
+    Scenario("emptiesItsOutbox", BOTH),
     Scenario(
         "beginsOnceMoreAfterALongOutage",
         BOTH,

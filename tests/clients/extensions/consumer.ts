@@ -40,6 +40,7 @@ export const answer = (watts: number, request: FayeMessage) => holdfast.reply(re
 const doubled: Promise<number> = holdfast.ask<number>("/power", 21, {mode: "one"});
 doubled.catch((error: RequestError) => error.code === 404);
 
+new Outbox(holdfast, {name: "shop"}).close();
 const outbox = new Outbox(cometd, {name: "shop"});
 outbox.addEventListener("refused", ({detail}) => {
     const {channel, data, reply}: Entry & {reply: Reply} = detail;

@@ -1,6 +1,8 @@
 // Faye's client with the extension of Holdfast: acks, verdicts, a named session and requests.
 import assert from "node:assert/strict";
 import {FayeExtension, Refuse} from "../../../static/js/faye.js";
+import {Outbox} from "../../../static/js/outbox.js";
+import {FakeStorage} from "../extensions/scripted.js";
 import {FayeClient} from "./faye_client.js";
 import {Inbox, figure, numbers, pause, within} from "./harness.js";
 import {badNetwork} from "./proxy.js";
@@ -246,4 +248,44 @@ export async function beginsOnceMoreAfterALongOutage(context) {
     assert.deepEqual(data(await inbox.take(1)), ["welcome back"]);
     assert.deepEqual(receiver.handshakes.rest, [], "it began more than one session");
     await finish();
+}
+
+/** What its page puts into the outbox arrives once and in order, over cuts, refusals and a new page. */
+export async function emptiesItsOutbox(context) {
+    const network = await badNetwork(context.url);
+    const [storage, channel] = [new FakeStorage(), `${context.root}/outbox`];
+    const receiver = visit(context);
+    const inbox = await listen(receiver, channel);
+    const open = async () => {
+        const client = visit(context, {session: "publisher/1"}, {url: network.url});
+        const outbox = new Outbox(client.extension, {storage, name: context.transport});
+        const refused = new Inbox("refused");
+        outbox.addEventListener("refused", ({detail}) => refused.put(detail.reply.error));
+        await new Promise((resolve) => client.client.connect(resolve));
+        return {client, outbox, refused};
+    };
+    const first = await open();
+    await first.outbox.publish(channel, 0);
+    await assert.rejects(first.outbox.publish("/meta/nonsense", 0), {name: "PublishRefused"});
+    assert.match(await first.refused.next(), /^400:/);
+    network.loseNextReply();
+    await Promise.all([1, 2].map((number) => first.outbox.publish(channel, number)));
+    network.goDown();
+    [3, 4].forEach((number) => first.outbox.publish(channel, number));
+    assert.equal(first.outbox.entries.length, 2);
+    // The page is closed with them.
+    first.outbox.close();
+    const opened = open();
+    network.comeUp();
+    const {client, outbox} = await opened;
+    await outbox.publish(channel, 5);
+    assert.deepEqual(outbox.entries, []);
+    assert.deepEqual(data(await inbox.take(6)), numbers(6));
+    assert.throws(() => outbox.publish(channel, "x".repeat(1e6)), RangeError);
+    await within(first.client.isOver(), "the end of the first page");
+    first.client.hangUp();
+    await client.publish(channel, "end");
+    assert.deepEqual(data(await inbox.take(1)), ["end"], "something arrived twice");
+    await Promise.all([client.disconnect(), receiver.disconnect()]);
+    network.close();
 }
