@@ -1,13 +1,15 @@
 """Faye in a real browser, with the extension: reloads and dead servers cost it no message."""
 
 from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route
 
 from tests.browser.mortal import Mortal
-from tests.clients.node_client import MODULES
+from tests.clients.node_client import MODULES, SWITCHED_ON
 from tests.clients.publishing import Publisher
+from tests.serving import Servers
 
 CHANNEL = "/orders"
 # Faye is a global, as from a script tag; the modules are those of the server.
@@ -29,13 +31,14 @@ _PAGE = """<!doctype html>
     client.addExtension(holdfast);
     // Its books are kept by the browser, so that no reload can hide anything.
     window.done = recall(localStorage, "done") ?? [];
-    client.subscribe("/orders", ({number, last}) => {
+    const orders = client.subscribe("/orders", ({number, last}) => {
         done.push(number);
         keep(localStorage, "done", done);
         window.isComplete ||= last;
     });
-    client.subscribe("/power", (volt, message) => holdfast.reply(message, 2 * volt));
-    client.connect(() => window.isConnected = true);
+    const power = client.subscribe("/power", (volt, message) => holdfast.reply(message, 2 * volt));
+    await Promise.all([orders, power]);
+    window.isSubscribed = true;
 </script>
 """
 
@@ -54,7 +57,10 @@ def page(profile: BrowserContext) -> Page:
             script = (MODULES / "faye" / "client" / "faye-browser-min.js").read_text("utf-8")
             route.fulfill(body=script, content_type="text/javascript")
         else:
-            route.fulfill(body=_PAGE, content_type="text/html")
+            place = parse_qs(urlsplit(route.request.url).query).get("server", [""])[0]
+            text = _PAGE.replace('"/cometd"', f'"{place}/cometd"')
+            text = text.replace('"/static/', f'"{place}/static/')
+            route.fulfill(body=text, content_type="text/html")
 
     profile.route("**/__test__/**", serve)
     return profile.new_page()
@@ -91,8 +97,20 @@ def test_a_page_asks_and_replies(page: Page, mortal: Mortal) -> None:
     assert page.evaluate("holdfast.delivery.session") == "client/shop/1"
 
 
+def test_a_page_of_another_site_handshakes_by_callback_polling(
+    page: Page, servers: Servers
+) -> None:
+    site = "http://127.0.0.1:1234"
+    server = servers.with_settings({**SWITCHED_ON, "allow_origin": [site]})
+    page.goto(f"{site}/__test__/page.html?server={server.url}#websocket")
+    _works(page)
+    assert page.evaluate("holdfast.ask('/power', 21)") == 42
+    page.wait_for_function("() => client._dispatcher.connectionType === 'websocket'")
+    assert page.evaluate("holdfast.ask('/power', 22)") == 44
+
+
 def _works(page: Page) -> None:
-    page.wait_for_function("() => window.isConnected")
+    page.wait_for_function("() => window.isSubscribed")
 
 
 def _hears_more(page: Page) -> None:
