@@ -45,11 +45,6 @@ class EventAnswer:
     # The name of an error, if it is one.
     error: str = ""
 
-    @property
-    def first(self) -> str:
-        """The place of the first event; without events, the end."""
-        return self.offsets[0] if self.offsets else self.end
-
 
 class EventsHere:
     """Answers questions about several histories of this shard."""
@@ -62,6 +57,8 @@ class EventsHere:
 
     async def answer(self, question: EventQuestion) -> EventAnswer:
         """Return the answer, which may be a refusal."""
+        # A reader of deep histories asks for the next part at once.
+        await self._readers.next_turn()
         try:
             return await self._answer(question)
         except TooManyHistories:

@@ -16,11 +16,11 @@ from holdfast.web.streams.open_response import HEADERS, OpenStream
 from holdfast.web.streams.readers_here import BEGIN, END
 from holdfast.web.streams.reading_rights import Admission, channels_of, only_value
 from holdfast.web.streams.sent_events import (
+    PASSING,
     EventSource,
     farewell,
     id_text,
     missing_text,
-    notice_text,
     retry_text,
 )
 
@@ -29,8 +29,6 @@ LASTS_S = 3600.0
 _LONGEST_ID: Final = 4096
 # The place at one home, in an id.
 _PLACE: Final = re.compile(r"([0-9]{1,4})-([0-9A-Za-z]+_[0-9]{1,20})")
-# Codes of errors that pass: browsers would not connect again if a status said so.
-_PASSING: Final = (429, 503)
 _LONG_S: Final = 30.0
 
 
@@ -59,7 +57,8 @@ class EventRequests:
             places = {home: _begin_at(home, after) for home in channels}
             answers = await self._first(source, places)
             ends = {home: answer.end for home, answer in answers.items()}
-            stream = OpenStream(request, self._admission, reader, ends)
+            has_all = all(answer.is_last for answer in answers.values())
+            stream = OpenStream(request, self._admission, reader, ends, has_all=has_all)
             if request.method == "HEAD":
                 await stream.begin()
                 return stream.response
@@ -83,8 +82,8 @@ class EventRequests:
         if refused.error is ErrorReply.TICKET_EXPIRED:
             # The page gets another ticket, and uses it. Until then, the browser need not hurry.
             body = retry_text(_LONG_S) + farewell(refused)
-        elif refused.error.code in _PASSING:
-            body = retry_text(refused.wait_s) + notice_text("unavailable", {"error": str(refused)})
+        elif refused.error.code in PASSING:
+            body = farewell(refused)
         else:
             return admission.refusal(request, refused, {})
         headers = admission.headers(request) | HEADERS

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from aiohttp import web
@@ -28,11 +27,6 @@ class News(Protocol):
     @property
     def end(self) -> str:
         """Where it ends."""
-        ...
-
-    @property
-    def first(self) -> str:
-        """The place of the first message; without messages, the end."""
         ...
 
     @property
@@ -79,41 +73,46 @@ class Feed(Generic[N]):
         places: Mapping[int, str],
         streams: Streams,
         speaking: Callable[[], Awaitable[None]],
-        over: Callable[[], None],
+        over: "Callable[[Feed[N]], None]",
     ) -> None:
+        # Behind everything that its readers have got, or get next.
         self.places = dict(places)
-        self._source = source
+        self._is_over = False
+        self._source, self.key = source, source.key
         self._streams = streams
         self._speaking, self._over = speaking, over
+        # Readers at the places of this feed, and readers that have read some news by themselves.
         self._readers: dict[OpenStream, None] = {}
+        self._ahead: dict[OpenStream, None] = {}
         # Readers get the news of one home after news of another.
         self._giving = asyncio.Lock()
         self._given_at = asyncio.get_running_loop().time()
         self._tasks = [asyncio.create_task(self._follow(home)) for home in self.places]
 
     def add(self, reader: OpenStream) -> None:
-        """Give a reader what is new. It has everything up to the places of this feed."""
-        for home, place in self.places.items():
-            reader.places[home] = max(place, reader.places[home])
-        self._readers[reader] = None
+        """Give a reader what is new. It has at least everything up to the places of this feed.
+
+        If it has more, it reads by itself again when there is news.
+        """
+        among = self._readers if reader.places == self.places else self._ahead
+        among[reader] = None
 
     def remove(self, reader: OpenStream) -> None:
         """Give a reader nothing any more."""
         self._readers.pop(reader, None)
-        if not self._readers:
+        self._ahead.pop(reader, None)
+        if not (self._readers or self._ahead):
             self.close()
 
     def close(self) -> None:
-        """End the feed. Its readers end, too."""
-        self._over()
+        """End the feed, which has no readers."""
+        self._over(self)
         for task in self._tasks:
             task.cancel()
-        for reader in self._readers:
-            reader.stop()
 
     async def _follow(self, home: int) -> None:
         try:
-            while self._streams.may_wait:
+            while self._streams.may_wait and not self._is_over:
                 await self._next(home)
         except Exception:
             log.exception("a feed has failed")
@@ -125,33 +124,31 @@ class Feed(Generic[N]):
             news = await self._source.ask(home, self.places[home], BEAT_S)
         except RequestRefused:
             await asyncio.sleep(_RETRY_S)
-            await self._give(b"")
+            async with self._giving:
+                await self._give(b"")
             return
         async with self._giving:
             if news.error:
-                await self._end()
+                self._is_over = True
                 return
             text = self._source.written(news, self.places, home)
+            # A reader that comes from now on has read this by itself.
             self.places[home] = news.end
-            for reader in [*self._readers] if text else ():
-                # It has read by itself what this begins with.
-                if news.first <= reader.places[home]:
-                    self._readers.pop(reader)
+            if text:
+                ahead, self._ahead = self._ahead, {}
+                for reader in ahead:
                     reader.fall_behind()
-            await self._give_all(text)
+            await self._give(text)
 
     async def _give(self, text: bytes) -> None:
-        async with self._giving:
-            await self._give_all(text)
-
-    async def _give_all(self, text: bytes) -> None:
         now = asyncio.get_running_loop().time()
         if not text and now < self._given_at + BEAT_S / 2:
             return
         self._given_at = now
         written = Written(text or BEAT)
+        readers = [*self._readers, *self._ahead]
         await self._speaking()
-        for place, reader in enumerate([*self._readers]):
+        for place, reader in enumerate(readers):
             reader.give(written)
             if place % _IN_TURN == _IN_TURN - 1:
                 await asyncio.sleep(0)
@@ -159,8 +156,9 @@ class Feed(Generic[N]):
 
     async def _end(self) -> None:
         """Let the readers end, not all at once."""
-        self._over()
-        for place, reader in enumerate([*self._readers]):
+        self._is_over = True
+        self._over(self)
+        for place, reader in enumerate([*self._readers, *self._ahead]):
             reader.stop()
             if place % _IN_TURN == _IN_TURN - 1:
                 await asyncio.sleep(0)
@@ -218,45 +216,65 @@ class Feeds:
                         await stream.wait(ends_at - clock())
                     finally:
                         feed.remove(stream)
+                    stream.has_all = False
         except RequestRefused as refused:
             return refused
+        finally:
+            stream.is_over = True
         return stream.refused
 
     async def _joined(self, source: Source[N], stream: OpenStream) -> Feed[N] | None:
         """Return the feed to which the reader belongs now. None if it has to read on."""
         feed = self._feeds.get(source.key)
-        if feed is None:
-            over = partial(self._forget, source.key)
-            feed = Feed(source, stream.places, self._streams, self._speaking, over)
+        if feed is None and stream.has_all:
+            feed = Feed(source, stream.places, self._streams, self._speaking, self._forget)
             self._feeds[source.key] = feed
-        before = dict(feed.places)
-        if stream.places != before:
-            is_last = await self._read_on(source, stream)
-            is_there = self._feeds.get(source.key) is feed and feed.places == before
-            if not (is_last and is_there and _comparable(before, stream.places)):
+        if feed is None or stream.places != feed.places:
+            before = {} if feed is None else dict(feed.places)
+            stream.has_all = await self._read_on(source, stream, before)
+            is_there = self._feeds.get(source.key) is feed
+            if feed is None or not (stream.has_all and is_there and feed.places == before):
                 return None
         feed.add(stream)
         return feed
 
-    def _forget(self, key: Hashable) -> None:
-        self._feeds.pop(key, None)
+    def _forget(self, feed: Feed[Any]) -> None:
+        if self._feeds.get(feed.key) is feed:
+            del self._feeds[feed.key]
 
-    async def _read_on(self, source: Source[N], stream: OpenStream) -> bool:
-        """Send what there is. Returns whether that was all."""
-        is_last = True
-        for home, place in stream.places.items():
-            try:
-                news = await source.ask(home, place, 0.0)
-            except RequestRefused:
-                await asyncio.sleep(_RETRY_S)
-                return False
-            if news.error:
-                stream.stop()
-                return False
-            is_last &= news.is_last
-            await self._send(stream, source.written(news, stream.places, home))
-            stream.places[home] = news.end
-        return is_last
+    async def _read_on(
+        self, source: Source[N], stream: OpenStream, common: Mapping[int, str]
+    ) -> bool:
+        """Send what there is. Returns whether that was all.
+
+        Args:
+            common: Where other readers are. This one will be there, unless it has more.
+        """
+        has_all = True
+        for home in stream.places:
+            has_all &= await self._read_at(home, source, stream, common.get(home, ""))
+        return has_all
+
+    async def _read_at(self, home: int, source: Source[N], stream: OpenStream, common: str) -> bool:
+        place = stream.places[home]
+        try:
+            if _is_before(common, place):
+                news = await source.ask(home, common, 0.0)
+                between = {**stream.places, home: common}
+                if not (news.error or source.written(news, between, home)):
+                    stream.places[home] = common
+                    return True
+            news = await source.ask(home, place, 0.0)
+        except RequestRefused:
+            await asyncio.sleep(_RETRY_S)
+            return False
+        if news.error:
+            stream.stop()
+            return False
+        await self._send(stream, source.written(news, stream.places, home))
+        skips = news.is_last and _is_before(news.end, common)
+        stream.places[home] = common if skips else news.end
+        return news.is_last
 
     async def _send(self, stream: OpenStream, text: bytes) -> None:
         """Send something to one reader. Raises `RequestRefused` if it may no longer read."""
@@ -265,8 +283,6 @@ class Feeds:
             await stream.send(text)
 
 
-def _comparable(one: Mapping[int, str], other: Mapping[int, str]) -> bool:
-    """Return whether places are of the same stores: only then the later one is greater."""
-    return all(
-        each.rpartition("_")[0] == other[home].rpartition("_")[0] for home, each in one.items()
-    )
+def _is_before(one: str, other: str) -> bool:
+    """Return whether a place is before another one of the same store."""
+    return one < other and one.rpartition("_")[0] == other.rpartition("_")[0]

@@ -16,7 +16,6 @@ from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.routing.kept_messages import cursor_of
 from holdfast.web.streams.readers_here import BEGIN, END, OtherEpoch, ReadersHere
 
 
@@ -42,10 +41,9 @@ class Answer:
     # A JSON array, and how many messages it has.
     body: str = "[]"
     count: int = 0
-    # Where it begins and ends, and the place of the first message; without messages, the end.
+    # Where it begins and ends.
     begin: str = BEGIN
     end: str = BEGIN
-    first: str = BEGIN
     # Whether the history has no more now.
     is_last: bool = True
     # When the first message expires, in ms since 1970; zero if none does.
@@ -67,6 +65,9 @@ class StreamsHere:
 
     async def answer(self, question: Question) -> Answer:
         """Return the answer, which may be a refusal."""
+        if not question.wait_s:
+            # A reader of a deep history asks for the next part at once.
+            await self._readers.next_turn()
         channel = self._channels.named(question.channel)
         try:
             if question.is_head or question.offset == END:
@@ -99,7 +100,6 @@ class StreamsHere:
             len(messages),
             BEGIN if after is None else self._readers.offset(after),
             self._readers.offset(part.until),
-            self._readers.offset(cursor_of(messages[0].id) if messages else part.until),
             is_last=part.is_last,
             ends_ms=part.ends_ms,
         )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # A client that leaves more than this unread is disconnected. It goes on where it stopped.
 MOST_UNREAD: Final = 256 * 1024
-# How long a client may take to read what it gets before it waits for news.
+# How long a client may take to read what it gets before it waits for news, and the end.
 _READ_S: Final = 30.0
 HEADERS: Final = {
     # Some clients compare the whole value, which is UTF-8 anyway.
@@ -49,6 +49,7 @@ class OpenStream:
 
     Args:
         places: By home, where the reader is.
+        has_all: Whether there was no more behind them.
     """
 
     __slots__ = (
@@ -57,6 +58,7 @@ class OpenStream:
         "_request",
         "_response",
         "_waiting",
+        "has_all",
         "is_over",
         "places",
         "reader",
@@ -69,9 +71,11 @@ class OpenStream:
         admission: Admission,
         reader: WaitingReader,
         places: "Mapping[int, str]",
+        *,
+        has_all: bool,
     ) -> None:
         self._request, self._admission = request, admission
-        self.reader, self.places = reader, dict(places)
+        self.reader, self.places, self.has_all = reader, dict(places), has_all
         self._response = web.StreamResponse(headers={**admission.headers(request), **HEADERS})
         self._is_chunked = False
         # Done when it waits no longer.
@@ -128,7 +132,7 @@ class OpenStream:
 
     def stop(self, refused: RequestRefused | None = None) -> None:
         """End the response soon."""
-        self.is_over, self.refused = True, refused
+        self.is_over, self.refused = True, self.refused or refused
         self.fall_behind()
 
     def fall_behind(self) -> None:
@@ -138,6 +142,8 @@ class OpenStream:
 
     async def wait(self, most_s: float) -> None:
         """Wait until others give nothing any more, or for this long."""
+        if self.is_over:
+            return
         self._waiting = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(most_s):
@@ -149,9 +155,10 @@ class OpenStream:
 
     async def end(self, text: bytes) -> None:
         """Send the last event and the end."""
-        if text:
-            await self._response.write(text)
-        await self._response.write_eof()
+        async with asyncio.timeout(_READ_S):
+            if text:
+                await self._response.write(text)
+            await self._response.write_eof()
 
     def abort(self) -> None:
         """Close the connection: the client does not read."""

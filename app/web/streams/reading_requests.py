@@ -70,7 +70,8 @@ class StreamRequests:
         answer = await self._asking.history(home, question)
         if answer.error:
             return self._refused(request, answer)
-        stream = OpenStream(request, self._admission, reader, {home: answer.end})
+        ends, has_all = {home: answer.end}, answer.is_last
+        stream = OpenStream(request, self._admission, reader, ends, has_all=has_all)
         first = history_text(answer, request.query.get("cursor", ""))
         source = HistorySource(self._asking, question)
         return await self._feeds.respond(source, stream, first, LASTS_S)

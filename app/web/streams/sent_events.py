@@ -15,6 +15,8 @@ from holdfast.web.streams.readers_here import BEGIN
 
 # Between which times browsers connect again, in ms: not all of them at once.
 _RETRY_MS: Final = (500, 3000)
+# Codes of errors that pass: browsers would not connect again if a status said so.
+PASSING: Final = (429, 503)
 
 
 class HistorySource:
@@ -100,5 +102,7 @@ def missing_text(channels: Sequence[str]) -> bytes:
 
 def farewell(refused: RequestRefused) -> bytes:
     """Return the last event of a stream: why it is over."""
+    if refused.error.code in PASSING:
+        return retry_text(refused.wait_s) + notice_text("unavailable", {"error": str(refused)})
     name = "expired" if refused.error is ErrorReply.TICKET_EXPIRED else "end"
     return notice_text(name, {"error": str(refused)})
