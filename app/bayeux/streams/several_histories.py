@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice, takewhile
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.streams.history_parts import MOST_MESSAGES, PlaceInvalid, fitting, is_kept
@@ -14,6 +14,8 @@ from holdfast.delivery.routing.histories import MOST_LOOKS
 from holdfast.delivery.routing.kept_messages import KeptMessages, cursor_of
 
 _by_id = attrgetter("id")
+# For how many patterns the matching histories are remembered.
+_MOST_KNOWN: Final = 64
 
 
 class TooManyHistories(Exception):
@@ -47,6 +49,8 @@ class SeveralHistories:
     def __init__(self, state: ServerState) -> None:
         self._state = state
         self._histories = state.histories
+        # By pattern, the histories that it matches, and the number of changes before that.
+        self._known: dict[str, tuple[int, Sequence[KeptMessages], int]] = {}
 
     def read(self, channels: Sequence[Channel], after: int | None) -> SeveralPart:
         """Return their messages after this place; None stands for the begin of each.
@@ -57,7 +61,8 @@ class SeveralHistories:
             raise PlaceInvalid
         missing = [each.name for each in channels if not (each.is_wild or self._is_kept(each))]
         channels = [each for each in channels if each.name not in missing]
-        histories = list(self._matching(channels))
+        is_newest = after is not None and after >= cursor_of(self._histories.newest)
+        histories = [] if is_newest else list(self._matching(channels))
         lost = [] if after is None else list(self._lost(channels, histories, after))
         found = self._after(channels, histories, -1 if after is None else after)
         part = fitting(found)
@@ -92,19 +97,33 @@ class SeveralHistories:
         found: dict[str, KeptMessages] = {}
         left = MOST_LOOKS
         for channel in channels:
-            histories, looked = self._histories.covered_by(channel, left)
+            histories, looked = self._covered_by(channel)
             left -= looked
             if left < 0:
                 raise TooManyHistories
+            if len(channels) == 1:
+                return histories
             found.update((each.channel, each) for each in histories)
         return found.values()
+
+    def _covered_by(self, channel: Channel) -> tuple[Sequence[KeptMessages], int]:
+        if not channel.is_wild:
+            return self._histories.covered_by(channel)
+        changes = self._histories.changes
+        known = self._known.get(channel.name)
+        if known is None or known[0] != changes:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = (changes, *self._histories.covered_by(channel))
+            self._known[channel.name] = known
+        return known[1:]
 
     def _after(
         self, channels: Sequence[Channel], histories: Sequence[KeptMessages], after: int
     ) -> Sequence[Message]:
         """Return messages, in order: one more than a part may have shows that there is more."""
         now_ms, most = self._state.node.now_ms(), MOST_MESSAGES + 1
-        parts = [found for each in histories if (found := each.since(after, now_ms, most))]
+        parts = [each.since(after, now_ms, most) for each in histories if each.has_after(after)]
         messages: Iterable[Message] = parts[0] if len(parts) == 1 else merge(*parts, key=_by_id)
         coming = self._coming(channels)
         if coming is not None:
@@ -117,9 +136,8 @@ class SeveralHistories:
         for each in histories:
             if after < each.floor:
                 yield Lost(each.channel, after, each.floor)
-        have = {each.channel for each in histories}
         for channel in channels:
             # A pattern may match channels whose histories are empty.
             floor = self._histories.floor_of(channel.name)
-            if channel.name not in have and after < floor:
+            if after < floor and self._histories.get(channel.name) is None:
                 yield Lost(channel.name, after, floor)

@@ -85,6 +85,8 @@ class Histories:
         # How many messages have a lifetime.
         self._with_lifetime = 0
         self._names = SortedNames(self._by_channel)
+        # How often a channel came to have a history, or none any more.
+        self.changes = 0
         # The arrival of the next message.
         self.arrival = Arrival()
         # The cursors up to which topics lack messages that they were configured not to keep.
@@ -317,6 +319,7 @@ class Histories:
         floor = self.floor_of(channel)
         kept = self._by_channel[channel] = KeptMessages(channel, floor)
         self._names.add(channel)
+        self.changes += 1
         return kept
 
     def _make_room(self, message: Message) -> None:
@@ -344,6 +347,7 @@ class Histories:
             self.floor = max([self.floor, kept.floor, *[each.until for each in kept.passed]])
             del self._by_channel[kept.channel]
             self._names.remove(kept.channel)
+            self.changes += 1
         for record in message.records or ():
             record.left_history()
         if message.is_durable:

@@ -75,6 +75,10 @@ class KeptMessages:
         place = bisect_left(self._messages, (cursor + 1) * NS_PER_CURSOR, key=_by_id)
         return list(islice(_alive(islice(self._messages, place, None), now_ms), most))
 
+    def has_after(self, cursor: int) -> bool:
+        """Return whether messages after the cursor are here, expired or not."""
+        return bool(self._messages) and self._messages[-1].id >= (cursor + 1) * NS_PER_CURSOR
+
     def is_behind(self, message: Message) -> bool:
         """Return whether newer messages are here already."""
         return bool(self._messages) and message.id < self._messages[-1].id

@@ -124,7 +124,10 @@ class Reading:
 
     def __init__(self) -> None:
         self.server = server_of(channels=KEEPS)
-        self.place = read(self.server, "/rooms/*", "/news").until
+        self.histories = SeveralHistories(self.server.bayeux.state)
+        named = self.server.bayeux.state.channels.named
+        self.channels = [named("/rooms/*"), named("/news")]
+        self.place = self.histories.read(self.channels, None).until
         self.got: list[int] = []
         self.lost: list[Lost] = []
         self.published = 0
@@ -157,7 +160,7 @@ class Reading:
         self.server.for_extensions.publish(channel, self.published)
 
     def _read(self) -> None:
-        part = read(self.server, "/rooms/*", "/news", after=self.place)
+        part = self.histories.read(self.channels, self.place)
         self.got += [cursor_of(each.id) for each in part.messages]
         self.lost += part.lost
         assert part.until >= self.place
