@@ -27,21 +27,16 @@ BEAT: Final = b":\n\n"
 
 
 class Written:
-    """Events as they are sent, written once for all readers."""
+    """Events as they are sent, written once for all readers that wait for the same."""
 
-    __slots__ = ("_chunk", "text")
+    __slots__ = ("chunk", "is_checked", "text")
 
     def __init__(self, text: bytes) -> None:
         self.text = text
-        self._chunk = b""
-
-    def as_sent(self, *, is_chunked: bool) -> bytes:
-        """Return the bytes that a connection gets."""
-        if not is_chunked:
-            return self.text
-        if not self._chunk:
-            self._chunk = b"%x\r\n%b\r\n" % (len(self.text), self.text)
-        return self._chunk
+        # The same in a chunk of HTTP.
+        self.chunk = b"%x\r\n%b\r\n" % (len(text), text)
+        # Whether a reader without a login may have it: then all of them may.
+        self.is_checked = False
 
 
 class OpenStream:
@@ -57,6 +52,7 @@ class OpenStream:
         "_is_chunked",
         "_request",
         "_response",
+        "_transport",
         "_waiting",
         "has_all",
         "is_over",
@@ -78,6 +74,7 @@ class OpenStream:
         self.reader, self.places, self.has_all = reader, dict(places), has_all
         self._response = web.StreamResponse(headers={**admission.headers(request), **HEADERS})
         self._is_chunked = False
+        self._transport: asyncio.Transport | None = None
         # Done when it waits no longer.
         self._waiting: asyncio.Future[None] | None = None
         self.is_over = False
@@ -92,36 +89,37 @@ class OpenStream:
     async def begin(self) -> None:
         """Send the headers."""
         await self._response.prepare(self._request)
+        self._transport = self._request.transport
         self._is_chunked = self._response.headers.get("Transfer-Encoding") == "chunked"
 
     async def send(self, text: bytes) -> None:
         """Send events, and wait while the client does not read."""
-        self._check(len(text))
+        self._admission.check(self.reader)
+        self._admission.spend(self.reader, len(text))
         async with asyncio.timeout(_READ_S):
             await self._response.write(text)
 
     def give(self, written: Written) -> None:
         """Send what all readers get, unless the client does not read."""
-        transport = self._request.transport
+        transport = self._transport
         if self.is_over or transport is None or transport.is_closing():
             self.stop()
             return
-        sent = written.as_sent(is_chunked=self._is_chunked)
+        sent = written.chunk if self._is_chunked else written.text
         unread = transport.get_write_buffer_size()
         if unread and unread + len(sent) > MOST_UNREAD:
             transport.abort()
             self.stop()
             return
         try:
-            self._check(len(sent))
+            if self.reader.grants is not None or not written.is_checked:
+                self._admission.check(self.reader)
+                written.is_checked = self.reader.grants is None
+            self._admission.spend(self.reader, len(sent))
         except RequestRefused as refused:
             self.stop(refused)
         else:
             transport.write(sent)
-
-    def _check(self, size: int) -> None:
-        self._admission.check(self.reader)
-        self._admission.spend(self.reader, size)
 
     def recheck(self) -> None:
         """Look whether the reader may still read."""
