@@ -47,6 +47,8 @@ class AddressedEverywhere:
         if not all(shard is None or homes.may_send(shard) for shard in groups):
             return PersistOutcome.REFUSED
         sending = _Sending(self, publish, qos, groups)
+        if qos.is_subscribable:
+            self.state.hub.publish_order.expect(publish)
         self.order.take(Turn(publish.channel.name, sending.begin, sending.refuse))
         return None
 
@@ -129,7 +131,12 @@ class _Sending:
 
     def refuse(self) -> None:
         """Tell the publish that it was not carried out."""
+        self._expect_no_more()
         self._publish.over(PersistOutcome.REFUSED)
+
+    def _expect_no_more(self) -> None:
+        if self._qos.is_subscribable:
+            self._state.hub.publish_order.expect_no_more(self._publish)
 
     def _finish(self, turn: Turn) -> None:
         try:
@@ -137,6 +144,7 @@ class _Sending:
         except Exception:
             # Those behind it must not wait forever, nor must the log of the other shard.
             self._state.log.exception("a publish to %s failed", turn.channel)
+        self._expect_no_more()
         self._parts.order.over(turn, is_lost=self._joined.is_unknown)
 
     def _publish_here(self) -> None:

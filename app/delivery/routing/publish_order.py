@@ -32,6 +32,21 @@ class PublishOrder(Generic[R]):
         self.is_early = False
         # By channel, those whose outcome is UNKNOWN so far: the store may have them or not.
         self._unknown: dict[str, list[Publish[R]]] = {}
+        # By channel, those that are published with the ids that they have, if at all, when other
+        # shards have answered.
+        self._expected: dict[str, list[Publish[R]]] = {}
+
+    def expect(self, publish: Publish[R]) -> None:
+        """Note a message that may still enter a history, or the queue here."""
+        self._expected.setdefault(publish.channel.name, []).append(publish)
+
+    def expect_no_more(self, publish: Publish[R]) -> None:
+        """Undo `expect`: it was published, or will not be."""
+        channel = publish.channel.name
+        self._expected[channel].remove(publish)
+        if not self._expected[channel]:
+            del self._expected[channel]
+        self._wake(channel)
 
     def enter(self, publish: Publish[R]) -> PersistOutcome | None:
         """Deliver an unstored message, now or after the messages that wait on its channel."""
@@ -58,15 +73,17 @@ class PublishOrder(Generic[R]):
 
     def first_to_history(self, channel: str) -> Message | None:
         """Return the first message that may still enter the channel's history, or None."""
-        coming = (*self._unknown.get(channel, ()), *self.waiting.get(channel, ()))
+        sources = (self._unknown, self.waiting, self._expected)
+        coming = [publish for source in sources for publish in source.get(channel, ())]
         messages = [each.message for each in coming if each.message.keeping is not None]
         return min(messages, key=_by_id, default=None)
 
     def first_to_histories(self, patterns: Container[str]) -> Message | None:
         """Return the first message that may still enter one of these histories, or None."""
-        if not (self._unknown or self.waiting):
+        if not (self._unknown or self.waiting or self._expected):
             return None
-        coming = [*self.unknown_to_histories(patterns), *self.coming_to_histories(patterns)]
+        sources = (self._unknown, self.waiting, self._expected)
+        coming = [publish for each in sources for publish in _to_histories(each, patterns)]
         return min((each.message for each in coming), key=_by_id, default=None)
 
     def unknown_to_histories(self, patterns: Container[str]) -> list[Publish[R]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import Any
 
+import aiohttp
 import pytest
 
 from holdfast.bayeux.wire.client_ids import ClientIds
@@ -163,6 +164,46 @@ async def test_readers_at_all_shards_miss_nothing_when_the_store_of_the_home_is_
             each.check_heard(publisher.accepted)
             assert {*each.statuses} <= {200, 204, 503}
             assert each.broken == []
+
+
+async def test_a_page_does_not_pass_over_a_message_that_waits_for_another_shard(
+    tmp_path: Path,
+) -> None:
+    # The shards of subjects are as many as those of channels.
+    home = home_of("/kept")
+    async with fleet(tmp_path, SHARDS) as workers, AsyncExitStack() as stack:
+        bob = await stack.enter_async_context(Person(workers.urls[home]).http)
+        page = EventReader(lambda: workers.urls[home], "/kept/*")
+        names = [f"subject{number}" for number in range(12)]
+        for other in {*range(SHARDS)} - {home}:
+            workers.send(other, signal.SIGSTOP)
+        await stack.enter_async_context(page)
+        addressed = [
+            {
+                "channel": f"/kept/{name}",
+                "data": name,
+                "ext": {"delivery": {"destinations": [{"name": name, "forceQueuing": True}]}},
+            }
+            for name in names
+        ]
+        waits = asyncio.create_task(_publish(bob, addressed))
+        await asyncio.sleep(0.5)
+        assert await _publish(bob, [{"channel": "/kept/plain", "data": "plain"}]) == [True]
+        await asyncio.sleep(0.5)
+        for other in {*range(SHARDS)} - {home}:
+            workers.send(other, signal.SIGCONT)
+        accepted = await waits
+        assert any(accepted)
+        last = {"channel": "/kept/last", "data": "last"}
+        assert await _publish(bob, [last]) == [True]
+        await page.hear("last")
+        sent = [name for name, is_accepted in zip(names, accepted, strict=True) if is_accepted]
+        assert {*sent, "plain"} <= {*page.heard}
+
+
+async def _publish(http: aiohttp.ClientSession, messages: list[Any]) -> list[bool]:
+    async with http.post("/publish", json=messages) as response:
+        return [each["successful"] for each in await response.json(content_type=None)]
 
 
 def _url(workers: Fleet, shard: int) -> str:
