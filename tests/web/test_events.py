@@ -78,7 +78,7 @@ class Page:
                 data += value
             elif field == "retry":
                 self.retry_ms = int(value)
-            self.beats += line == ":"
+        self.beats += not data
         return Event(name, self.last_id, orjson.loads(data)) if data else None
 
     async def heard(self) -> Any:
@@ -263,14 +263,19 @@ async def test_what_passes_does_not_end_a_browsers_attempts(tmp_path: Path) -> N
             assert await page.event() is None
 
 
-async def test_a_quiet_stream_shows_that_it_lives(
+async def test_a_quiet_stream_shows_that_it_lives_and_where_it_is(
     home: ServerAndClients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ann = home.person()
+    async with page_of(ann, "/news/a", "/rooms/**") as page:
+        first = await page.settled()
+    await tell(ann, "/news/b", "not asked for")
     monkeypatch.setattr(feeds, "BEAT_S", 0.05)
     monkeypatch.setattr(event_requests, "LASTS_S", 0.3)
-    async with page_of(home.person(), "/news/a", "/rooms/**") as page:
+    async with page_of(ann, "/news/a", "/rooms/**", last=first) as page:
         assert await page.event() is None
         assert page.beats >= 2
+        assert page.last_id > first
 
 
 async def test_all_readers_get_everything_in_order_whenever_they_come(

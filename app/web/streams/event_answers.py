@@ -84,6 +84,9 @@ class EventsHere:
             again = partial(self._histories.read, channels, part.until)
             part = await self._readers.more(again, names, question.wait_s)
             lost += [(*each,) for each in part.lost]
+            if not (part.messages or lost):
+                # What others lose meanwhile is then no doubt of this reader.
+                part = part._replace(until=max(part.until, self._histories.end(channels)))
         return self._answered(part, lost)
 
     def _answered(self, part: SeveralPart, lost: Sequence[tuple[str, int, int]]) -> EventAnswer:

@@ -59,6 +59,10 @@ class Source(Protocol[N]):
         """Return the events, or nothing. Readers are at these places before them."""
         ...
 
+    def beat(self, places: Mapping[int, str], /) -> bytes:
+        """Return what shows readers at these places that the stream lives."""
+        ...
+
 
 class Feed(Generic[N]):
     """The readers that wait for the same, all of them at the same places.
@@ -145,11 +149,13 @@ class Feed(Generic[N]):
         if not text and now < self._given_at + BEAT_S / 2:
             return
         self._given_at = now
-        written = Written(text or BEAT)
-        readers = [*self._readers, *self._ahead]
+        written, beat = Written(text or self._source.beat(self.places)), Written(BEAT)
+        readers = [(each, written) for each in self._readers]
+        # They are at other places.
+        readers += [(each, beat) for each in self._ahead]
         await self._speaking()
-        for place, reader in enumerate(readers):
-            reader.give(written)
+        for place, (reader, given) in enumerate(readers):
+            reader.give(given)
             if place % _IN_TURN == _IN_TURN - 1:
                 await asyncio.sleep(0)
                 await self._speaking()

@@ -11,6 +11,7 @@ from holdfast.web.streams.event_answers import EventAnswer, EventQuestion
 from holdfast.web.streams.history_answers import Answer, Question
 from holdfast.web.streams.homes_asked import Asking
 from holdfast.web.streams.intervals import interval
+from holdfast.web.streams.open_response import BEAT
 from holdfast.web.streams.readers_here import BEGIN
 
 # Between which times browsers connect again, in ms: not all of them at once.
@@ -34,6 +35,9 @@ class HistorySource:
     def written(self, news: Answer, places: Mapping[int, str], home: int) -> bytes:
         is_news = news.count > 0 or news.end != places[home]
         return history_text(news) if is_news else b""
+
+    def beat(self, places: Mapping[int, str]) -> bytes:
+        return BEAT
 
 
 def history_text(answer: Answer, known: str = "") -> bytes:
@@ -63,6 +67,10 @@ class EventSource:
         if news.lost and not news.events:
             parts.append(id_text({**places, home: news.end}))
         return b"".join(parts)
+
+    def beat(self, places: Mapping[int, str]) -> bytes:
+        # A browser that comes back has then no doubt about what happened long ago.
+        return id_text(places)
 
 
 def id_text(places: Mapping[int, str]) -> bytes:

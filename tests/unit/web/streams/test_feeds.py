@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.streams.feeds import Feeds
-from holdfast.web.streams.open_response import OpenStream, Written
+from holdfast.web.streams.open_response import BEAT, OpenStream, Written
 from holdfast.web.streams.sent_events import farewell
 
 HOMES = (0, 1)
@@ -90,6 +90,9 @@ class Source:
 
     async def ask(self, home: int, offset: str, wait_s: float) -> News:
         return await self._homes.read(home, offset, waits=wait_s > 0)
+
+    def beat(self, places: Mapping[int, str]) -> bytes:
+        return BEAT
 
     def written(self, news: News, places: Mapping[int, str], home: int) -> bytes:
         lines = []
