@@ -5,7 +5,7 @@ Most need something first: a session with ten thousand messages in flight, or a 
 
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import NamedTuple, Protocol
 
@@ -497,6 +497,30 @@ def readers_woken(url: str) -> Attack:
     return _attack(Client(url), publish("/woken"))._replace(crowd=crowd)
 
 
+def event_readers_woken(url: str) -> Attack:
+    """All that read the events of a channel get the same message."""
+    _keep(url, "/woken", 1)
+    crowd = _event_readers(url, ["/events?channel=/woken"] * _READERS)
+    return _again(_attack(Client(url), publish("/woken"))._replace(crowd=crowd))
+
+
+def event_readers_of_patterns(url: str) -> Attack:
+    """Many, of which no two read the same, read a pattern of many histories."""
+    _topics(url, "sifted", 4_750, history=1)
+    paths = [f"/events?channel=/sifted/**&channel=/sifted/{n}" for n in range(_ASKING // 5)]
+    [name] = _topic_names("sifted", range(1))
+    return _again(_attack(Client(url), publish(name))._replace(crowd=_event_readers(url, paths)))
+
+
+def _event_readers(url: str, paths: Sequence[str]) -> tuple[Reader, ...]:
+    crowd = tuple(Reader(url, path) for path in paths)
+    for each in crowd:
+        each.ask()
+    for each in crowd:
+        each.begin()
+    return crowd
+
+
 def readers_of_all(url: str) -> Attack:
     """Many read a part of a deep history at the same time."""
     _keep(url, "/read", _QUEUE)
@@ -679,7 +703,7 @@ CASES: dict[str, Case] = {
         ),
         *(topics_list, topics_erase, catching_up, catching_up_deep),
         *(catching_up_nested, catching_up_named, catching_up_filtered),
-        *(readers_woken, readers_of_all),
+        *(readers_woken, readers_of_all, event_readers_woken, event_readers_of_patterns),
         *(empty_arrays, empty_objects, endless_objects, small_objects, deep_arrays, deep_objects),
         *(wide_object, wide_texts, wide_letters),
         *(long_numbers, hard_numbers, mixed_values, many_strings, records),

@@ -95,6 +95,12 @@ class Reader:
         """Send the request without reading its response."""
         self._http.request("GET", self._path)
 
+    def begin(self) -> None:
+        """Wait until the response has begun, which goes on."""
+        status = self._http.getresponse().status
+        if status != http.HTTPStatus.OK:
+            raise RuntimeError(f"the server refuses a reader: {status}")
+
     def close(self) -> None:
         self._http.close()
 
