@@ -39,7 +39,11 @@ _GUESSES = Rate(burst=10, per_s=0.2)
 _OF_GUESSES = frozenset({Cause.PASSWORD, Cause.TOO_MANY})
 # A failure is answered after this time or up to twice as long, which does not reveal its cause.
 _FAILURE_S = 0.3
-_LOOK_S = 1.0
+# How often ended logins and changes of the file are looked for. Readers learn of them within a
+# second.
+_LOOK_S = 0.5
+# After what time a client should try keys again that are being fetched.
+_KEYS_S = 1.0
 # Sessions that are reauthorized before the event loop serves others.
 _AT_ONCE = 200
 
@@ -311,7 +315,7 @@ class Logins(ServerExtension):
         if failed.cause in (Cause.UNKNOWN_KEY, Cause.NO_KEYS):
             # The provider may have new keys: they are there when the client tries again.
             self._fetch_keys(token_of(message))
-            advice = reconnect_advice(self._server.options, "retry", _LOOK_S)
+            advice = reconnect_advice(self._server.options, "retry", _KEYS_S)
             return Refused(ErrorReply.SERVER_BUSY, advice=advice)
         return Refused(ErrorReply.LOGIN_DENIED)
 

@@ -11,7 +11,7 @@ from holdfast.bayeux.state.waiting_readers import WaitingReader
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 
 # How often readers whose login may have ended are looked for, and how many of them in one turn.
-_LOOK_S: Final = 0.5
+_LOOK_S: Final = 0.25
 _IN_TURN: Final = 200
 
 
