@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.streams.history_parts import MOST_MESSAGES, PlaceInvalid, fitting, is_kept
-from holdfast.delivery.basics.channels import Channel
+from holdfast.delivery.basics.channels import Channel, lookups
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.histories import MOST_LOOKS
 from holdfast.delivery.routing.kept_messages import KeptMessages, cursor_of
@@ -61,8 +61,9 @@ class SeveralHistories:
             raise PlaceInvalid
         missing = [each.name for each in channels if not (each.is_wild or self._is_kept(each))]
         channels = [each for each in channels if each.name not in missing]
-        is_newest = after is not None and after >= cursor_of(self._histories.newest)
-        histories = [] if is_newest else list(self._matching(channels))
+        histories = self._changed(channels, after)
+        if histories is None:
+            histories = list(self._matching(channels))
         lost = [] if after is None else list(self._lost(channels, histories, after))
         found = self._after(channels, histories, -1 if after is None else after)
         part = fitting(found)
@@ -91,6 +92,21 @@ class SeveralHistories:
 
     def _is_kept(self, channel: Channel) -> bool:
         return is_kept(self._state, channel)
+
+    def _changed(
+        self, channels: Sequence[Channel], after: int | None
+    ) -> Sequence[KeptMessages] | None:
+        """Return those that have changed behind the place, if it is not long ago."""
+        changed = None if after is None else self._histories.news.since(after)
+        if changed is None:
+            return None
+        names = {each.name for each in channels}
+        found = [
+            self._histories.get(channel)
+            for channel in changed
+            if any(name in names for name in lookups(channel))
+        ]
+        return [each for each in found if each is not None]
 
     def _matching(self, channels: Sequence[Channel]) -> Iterable[KeptMessages]:
         """Return the histories. Each is there once, whatever matches it."""

@@ -13,6 +13,7 @@ from holdfast.delivery.basics.sorted_names import SortedNames
 from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.store_port import StorePort
+from holdfast.delivery.routing.history_news import HistoryNews
 from holdfast.delivery.routing.kept_messages import KeptMessages, cursor_of, end_of
 
 # The heap may keep this many expiry times of messages that have left.
@@ -94,6 +95,7 @@ class Histories:
         self._missed_names = SortedNames(self._missed)
         # By channel or pattern, what to call when such a history gets a message, in order.
         self._followers: dict[str, dict[Callable[[], None], None]] = {}
+        self.news = HistoryNews()
         # How many messages were removed to make room.
         self.dropped = 0
         # Channels that keep nothing now may lack messages up to this cursor.
@@ -176,6 +178,7 @@ class Histories:
         kept = self._kept(message.channel)
         kept.append(message)
         self._messages[message.id] = message
+        self.news.add(cursor_of(message.id), message.channel)
         if keeping.account:
             self._charge(message, keeping.account)
         arrival, self.arrival = self.arrival, Arrival()
@@ -330,6 +333,7 @@ class Histories:
         """Remove a message that has not expired."""
         kept = self._by_channel[message.channel]
         kept.floor = max(kept.floor, cursor_of(message.id))
+        self.news.add(cursor_of(message.id), message.channel)
         self._remove(kept, message)
 
     def _remove(self, kept: KeptMessages, message: Message) -> None:

@@ -62,7 +62,19 @@ class EventsHere:
         try:
             return await self._answer(question)
         except TooManyHistories:
+            return self._skipped(question)
+
+    def _skipped(self, question: EventQuestion) -> EventAnswer:
+        """Answer a reader that would have to look at too many histories."""
+        if question.offset == BEGIN:
             return EventAnswer(error=ErrorReply.SUBSCRIPTIONS_EXCEEDED.name)
+        end = self._histories.end([self._channels.named(each) for each in question.channels])
+        try:
+            lost = self._readers.place_in(question.offset) or 0, end
+        except (OtherEpoch, PlaceInvalid):
+            lost = 0, 0
+        said = [(each, *lost) for each in question.channels]
+        return EventAnswer(end=self._readers.offset(end), lost=said)
 
     async def _answer(self, question: EventQuestion) -> EventAnswer:
         names = question.channels
