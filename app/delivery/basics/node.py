@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from holdfast.delivery.basics.ignoring import ignore
@@ -56,6 +57,10 @@ class TimestampSource:
         if us > wall_us + self._ahead(wall_us):
             self._ahead_us, self._ahead_at_us = us - wall_us, wall_us
 
+    def skip(self, ns: int) -> None:
+        """Go ahead at once, as if this time had passed."""
+        self._wall_ns = partial(_later, self._wall_ns, ns)
+
     def __call__(self) -> int:
         wall_us = self._wall_ns() // _NS_PER_US
         if self._ahead_us:
@@ -70,6 +75,11 @@ class TimestampSource:
         if left_us <= 0:
             self._ahead_us = 0
         return max(left_us, 0)
+
+
+def _later(wall_ns: Callable[[], int], ns: int) -> int:
+    """Read a clock that is ahead of another one."""
+    return wall_ns() + ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,3 +48,9 @@ class RunningTime:
         if self._stopped_at is not None:
             self._read_at = self._monotonic()
             self._lost, self._stopped_at = self._read_at - self._stopped_at, None
+
+    def skip(self, seconds: float) -> None:
+        """Go ahead at once, as if the process had run for this long."""
+        self._lost -= seconds
+        if self._stopped_at is not None:
+            self._stopped_at += seconds

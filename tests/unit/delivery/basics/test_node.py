@@ -107,3 +107,14 @@ def test_a_timestamp_is_the_time_if_the_clock_has_moved_on() -> None:
 
 def test_a_server_by_itself_is_shard_0() -> None:
     assert (SHARD, TimestampSource(0, lambda: NOW)() % 1000) == (0, 0)
+
+
+def test_a_clock_that_skips_times_is_ahead_of_the_wall_clock_by_all_of_them() -> None:
+    now = [NOW]
+    shown = NOW // 1000 * 1000
+    stamp = TimestampSource(0, lambda: now[0])
+    stamp.skip(3_600 * 10**9)
+    assert stamp() == shown + 3_600 * 10**9
+    stamp.skip(10**9)
+    now[0] += 10**9
+    assert stamp() == shown + 3_602 * 10**9

@@ -64,3 +64,24 @@ def test_a_clock_that_was_not_stopped_goes_on_as_before() -> None:
     clock.go_on()
     hand.now += 0.2
     assert round(clock(), 6) == 100.4
+
+
+def test_a_clock_that_skips_a_time_goes_on_from_there() -> None:
+    hand = Hand()
+    clock = RunningTime(hand)
+    clock.skip(3600.0)
+    assert clock() == 3700.0
+    hand.now += 0.2
+    assert round(clock(), 6) == 3700.2
+
+
+def test_a_stopped_clock_that_skips_a_time_stands_still_there() -> None:
+    hand = Hand()
+    clock = RunningTime(hand)
+    clock.stop()
+    clock.skip(3600.0)
+    hand.now += 0.2
+    assert clock() == 3700.0
+    clock.go_on()
+    hand.now += 0.2
+    assert round(clock(), 6) == 3700.2
