@@ -23,16 +23,24 @@ class MortalServer:
         self._settings = {**settings, "port": port}
         self.alive = Server(self._settings)
 
-    def kill_and_start(self) -> None:
+    def kill(self) -> None:
         self.alive.process.kill()
         self.alive.process.wait()
-        self._start_again()
+
+    def start_again(self) -> None:
+        """Start a server where the last one has ended."""
+        self.alive.stop()
+        self.alive = Server(self._settings)
+
+    def kill_and_start(self) -> None:
+        self.kill()
+        self.start_again()
 
     def stop_and_start(self) -> None:
         self.alive.process.terminate()
         code = self.alive.process.wait(STOP_LIMIT_S)
         assert code == 0, f"ended with {code}:\n{self.alive.log()}"
-        self._start_again()
+        self.start_again()
 
     def publish(self, channel: str, data: object) -> None:
         """Publish on a connection that ends with that."""
@@ -62,7 +70,3 @@ class MortalServer:
             "kill and start the server": self.kill_and_start,
             "stop and start the server": self.stop_and_start,
         }
-
-    def _start_again(self) -> None:
-        self.alive.stop()
-        self.alive = Server(self._settings)
