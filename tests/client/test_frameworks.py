@@ -138,7 +138,7 @@ class Shop:
         headers = {"Authorization": f"Bearer {operator}"}
         url = f"{self.mortal.alive.url}/admin/api/v1/dead-letters"
         found = httpx.get(url, headers=headers, timeout=LIMIT_S).raise_for_status().json()
-        return [each["errorCode"] for each in found["items"]]
+        return [each["code"] for each in found["items"]]
 
 
 def end(program: subprocess.Popen[bytes]) -> None:
