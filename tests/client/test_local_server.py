@@ -141,7 +141,7 @@ async def test_a_silence_of_the_store_can_be_ended(local: LocalServer) -> None:
 
 
 @pytest.mark.parametrize("is_there", [False, True])
-async def test_a_server_ends_in_order_without_its_store(is_there: bool) -> None:
+async def test_a_server_ends_without_an_error_although_its_store_is_away(is_there: bool) -> None:
     async with local_server() as local:
         if is_there:
             await local.store.silence(10 * MINUTE_S)

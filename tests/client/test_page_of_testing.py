@@ -15,6 +15,20 @@ BLOCKS = blocks(PAGE)
 CODE = [block.text for block in BLOCKS if block.language == "python"]
 TESTS = [code for code in CODE if code.startswith("async def test_")]
 LIMIT_S = 120
+EXTENSION = """
+installed = []
+
+
+def install(server):
+    installed.append(server)
+"""
+TEST_OF_SETTINGS = """
+from myshop.server import installed
+
+
+async def test_the_server_has_these_settings(holdfast):
+    assert len(installed) == 1
+"""
 MOST_LINES = 10
 
 
@@ -22,9 +36,13 @@ def test_the_tests_of_the_page_pass_as_they_stand_there(tmp_path: Path) -> None:
     (plugins,) = [code for code in CODE if code.startswith("pytest_plugins")]
     (imports,) = [code for code in CODE if code.startswith("import")]
     (options,) = [block.text for block in BLOCKS if block.language == "ini"]
+    (settings,) = [code for code in CODE if "def holdfast_settings" in code]
     (tmp_path / "conftest.py").write_text(plugins)
     (tmp_path / "pytest.ini").write_text(options)
     (tmp_path / "test_orders.py").write_text("\n\n".join([imports, *TESTS]))
+    (tmp_path / "test_settings.py").write_text(f"import pytest\n{TEST_OF_SETTINGS}\n\n{settings}")
+    (tmp_path / "myshop").mkdir()
+    (tmp_path / "myshop" / "server.py").write_text(EXTENSION)
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error"],
         cwd=tmp_path,
@@ -35,7 +53,7 @@ def test_the_tests_of_the_page_pass_as_they_stand_there(tmp_path: Path) -> None:
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert f"{len(TESTS)} passed" in ran.stdout
+    assert f"{len(TESTS) + 1} passed" in ran.stdout
 
 
 def test_the_tests_of_the_page_are_short() -> None:
