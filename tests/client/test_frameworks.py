@@ -50,6 +50,12 @@ def commands(framework: str) -> list[str]:
     return text.replace("\\\n", " ").splitlines()
 
 
+def compiling_once(home: Path) -> dict[str, str]:
+    """Variables of programs, of which many import the same, with bytecode in a common place."""
+    place = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(home / "bytecode")}
+    return environment() | place
+
+
 class Shop:
     """One of the applications, beside a Holdfast that can be killed."""
 
@@ -66,7 +72,8 @@ class Shop:
         self._stack = stack
         self.url = f"http://127.0.0.1:{self._port}"
         self.database = home / "shop.db"
-        self._known = environment() | {
+        self._known = {
+            **compiling_once(home.parent),
             "HOLDFAST_URL": self.mortal.alive.url,
             "TOKEN_KEY": str(key),
             "DATABASE": str(self.database),
@@ -243,7 +250,7 @@ def test_the_test_on_the_page_needs_no_server(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, *words, "-p", "no:cacheprovider"],
         cwd=ROOT,
-        env=environment() | given,
+        env=compiling_once(tmp_path.parent) | given,
         capture_output=True,
         text=True,
     )
