@@ -63,7 +63,8 @@ class EventRequests:
                 await stream.begin()
                 return stream.response
             first = _first_text(source, answers, places)
-            return await self._feeds.respond(source, stream, first, LASTS_S, farewell)
+            response = await self._feeds.respond(source, stream, first, LASTS_S, farewell)
+            return self._admission.closing(response)
 
     async def _first(
         self, source: EventSource, places: Mapping[int, str]

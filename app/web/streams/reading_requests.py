@@ -74,7 +74,7 @@ class StreamRequests:
         stream = OpenStream(request, self._admission, reader, ends, has_all=has_all)
         first = history_text(answer, request.query.get("cursor", ""))
         source = HistorySource(self._asking, question)
-        return await self._feeds.respond(source, stream, first, LASTS_S)
+        return self._admission.closing(await self._feeds.respond(source, stream, first, LASTS_S))
 
     async def _read(self, reader: WaitingReader, question: Question, home: int) -> Answer:
         """Read what is asked for. Raises `RequestRefused`."""
