@@ -10,13 +10,25 @@ from tests.abuse.attacker import Wire, request
 
 
 class Publisher:
-    """Publishes numbers at a rate, on one connection or each on a connection of its own."""
+    """Publishes numbers at a rate, on one connection or each on a connection of its own.
+
+    Args:
+        is_durable: Whether what is accepted survives a kill of any worker.
+    """
 
     def __init__(
-        self, name: str, url: str, channel: str, *, rate: float, keeps_connection: bool
+        self,
+        name: str,
+        url: str,
+        channel: str,
+        *,
+        rate: float,
+        keeps_connection: bool,
+        is_durable: bool = False,
     ) -> None:
         self.name = name
         self._url, self._channel = url, channel
+        self._ext = {"ext": {"delivery": {"persistent": True}}} if is_durable else {}
         self._pause_s = 1 / rate
         self._keeps = keeps_connection
         self._wire: Wire | None = None
@@ -52,7 +64,7 @@ class Publisher:
         data = {"by": self.name, "number": self.count, **({"last": True} if is_last else {})}
         began_s = time.monotonic()
         try:
-            self._post({"channel": self._channel, "data": data})
+            self._post({"channel": self._channel, "data": data, **self._ext})
         except (OSError, AssertionError, ValueError) as error:
             self.failures.append(f"{self.count}: {error!r}")
             self.unsure.add(self.count)

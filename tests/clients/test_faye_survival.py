@@ -54,7 +54,10 @@ def test_faye_loses_nothing_and_hears_marked_repeats_only(workers: int, tmp_path
     report = tmp_path / "report.json"
     settings = {"max_queue": 100_000, "workers": workers}
     with deployed(tmp_path, settings) as deployment, ExitStack() as stack:
-        publisher = Publisher("one", deployment.url, CHANNEL, rate=100.0, keeps_connection=True)
+        # What another worker has not sent when it is killed would be lost otherwise.
+        publisher = Publisher(
+            *("one", deployment.url, CHANNEL), rate=100.0, keeps_connection=True, is_durable=True
+        )
         services = {
             "publish": lambda: stack.enter_context(publisher),
             "publish the last one": stack.close,
