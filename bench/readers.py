@@ -1,6 +1,6 @@
 """Measures readers of `/events` beside plain sessions over WebSocket: `python -m bench.readers`.
 
-Both hear the same messages. The memory and the processor time are those of the server.
+Both hear the same messages. It prints the memory and the processor time of the server.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--readers", type=int, default=5_000)
     add("--messages", type=int, default=20)
     add("--server", default="holdfast-history")
-    add("--cpus", default="0", help="those of the server")
+    add("--cpus", default="0", help="the processors of the server")
     add("--log", type=Path, default=CACHE / "readers.log")
     return parser.parse_args()
 

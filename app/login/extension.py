@@ -154,9 +154,9 @@ class Logins(ServerExtension):
         self._server.count_login(login.method)
         return RequestGrants(lambda: self.rights, login, RuleGrants(self._rules, login))
 
-    def ticket_of(self, grants: RequestGrants, channels: Sequence[str]) -> tuple[str, float]:
+    def ticket_of(self, grants: RequestGrants, channels: Sequence[str]) -> tuple[str, int]:
         """Return a ticket that lets a URL read channels, and when it ends. Raises `Refused`."""
-        ends_s = float(int(min(time.time() + LONGEST_S, grants.ends_s)))
+        ends_s = int(min(time.time() + LONGEST_S, grants.ends_s))
         return self._tickets.signed(Ticket(grants.login, channels, ends_s)), ends_s
 
     def grants_by(self, ticket: str) -> RequestGrants:

@@ -1,6 +1,6 @@
 """Tickets: with one in its URL, a request may read some channels for some minutes.
 
-A ticket contains the login of whoever asked for it, so what is revoked ends it, too.
+A ticket contains the login of the client that asked for it, so revoking the login ends the ticket.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Ticket(NamedTuple):
 
     login: Login
     channels: Sequence[str]
-    ends_s: float
+    ends_s: int
 
 
 class Tickets:
@@ -42,7 +42,7 @@ class Tickets:
         """Return the text of a ticket. Raises `Refused` if it is too long."""
         claims = {
             "aud": _AUDIENCE,
-            "exp": int(ticket.ends_s),
+            "exp": ticket.ends_s,
             "channels": [*ticket.channels],
             "login": ticket.login.to_json(),
         }
@@ -66,4 +66,4 @@ class Tickets:
             raise Refused(ErrorReply.TICKET_EXPIRED) from None
         except (jwt.PyJWTError, LookupError, TypeError, ValueError):
             raise Refused(ErrorReply.HANDSHAKE_DENIED) from None
-        return Ticket(login, claims["channels"], float(claims["exp"]))
+        return Ticket(login, claims["channels"], int(claims["exp"]))

@@ -65,26 +65,22 @@ class SeveralHistories:
         if histories is None:
             histories = list(self._matching(channels))
         lost = [] if after is None else list(self._lost(channels, histories, after))
-        found = self._after(channels, histories, -1 if after is None else after)
+        coming = self._coming(channels)
+        found = self._after(histories, -1 if after is None else after, coming)
         part = fitting(found)
         is_last = len(part) == len(found)
-        begin = self.end(channels) if after is None else after
+        begin = _before(coming, cursor_of(self._histories.newest)) if after is None else after
         until = cursor_of(part[-1].id) if part else begin
         if is_last and lost:
             last = max(each.last for each in lost)
-            until = max(until, self._end(channels, last))
+            until = max(until, _before(coming, last))
         # What comes later tells the rest.
         passed = [each._replace(last=min(each.last, until)) for each in lost if after != until]
         return SeveralPart(part, until, is_last, passed, missing)
 
     def end(self, channels: Sequence[Channel]) -> int:
         """Return the place behind all messages that the histories have."""
-        return self._end(channels, cursor_of(self._histories.newest))
-
-    def _end(self, channels: Sequence[Channel], end: int) -> int:
-        """Return the place, or one before it: no message may come behind it."""
-        coming = self._coming(channels)
-        return end if coming is None else min(end, cursor_of(coming.id) - 1)
+        return _before(self._coming(channels), cursor_of(self._histories.newest))
 
     def _coming(self, channels: Sequence[Channel]) -> Message | None:
         names = {each.name for each in channels}
@@ -135,13 +131,12 @@ class SeveralHistories:
         return known[1:]
 
     def _after(
-        self, channels: Sequence[Channel], histories: Sequence[KeptMessages], after: int
+        self, histories: Sequence[KeptMessages], after: int, coming: Message | None
     ) -> Sequence[Message]:
         """Return messages, in order: one more than a part may have shows that there is more."""
         now_ms, most = self._state.node.now_ms(), MOST_MESSAGES + 1
         parts = [each.since(after, now_ms, most) for each in histories if each.has_after(after)]
         messages: Iterable[Message] = parts[0] if len(parts) == 1 else merge(*parts, key=_by_id)
-        coming = self._coming(channels)
         if coming is not None:
             messages = takewhile(lambda each: each.id < coming.id, messages)
         return list(islice(messages, most))
@@ -157,3 +152,8 @@ class SeveralHistories:
             floor = self._histories.floor_of(channel.name)
             if after < floor and self._histories.get(channel.name) is None:
                 yield Lost(channel.name, after, floor)
+
+
+def _before(coming: Message | None, place: int) -> int:
+    """Return the place, or an earlier one: before the first message that may still come."""
+    return place if coming is None else min(place, cursor_of(coming.id) - 1)

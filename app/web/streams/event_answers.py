@@ -91,11 +91,11 @@ class EventsHere:
             # The store is another one, or has gone back.
             lost = [(each, 0, 0) for each in names]
             part = self._histories.read(channels, None)
-        lost += [(*each,) for each in part.lost]
+        lost += part.lost
         if question.wait_s and not (part.messages or lost):
             again = partial(self._histories.read, channels, part.until)
             part = await self._readers.more(again, names, question.wait_s)
-            lost += [(*each,) for each in part.lost]
+            lost += part.lost
             if not (part.messages or lost):
                 # What others lose meanwhile is then no doubt of this reader.
                 part = part._replace(until=max(part.until, self._histories.end(channels)))
@@ -109,6 +109,7 @@ class EventsHere:
             [offset(cursor_of(each.id)) for each in part.messages],
             offset(part.until),
             is_last=part.is_last,
-            lost=lost,
+            # Plain tuples can be sent to other shards.
+            lost=[(*each,) for each in lost],
             missing=part.missing,
         )
