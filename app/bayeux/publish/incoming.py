@@ -55,8 +55,8 @@ PROTOCOL_FIELDS: Final = frozenset(
 # Keys of `ext` in which the server informs receivers.
 _OF_SERVER: Final = frozenset({"ret", "status"})
 
-# How many publishes of one session may wait for the store.
-_MOST_PENDING: Final = 256
+# How many publishes of one session may wait for the store: a burst of 1,000 is common in pages.
+_MOST_PENDING: Final = 1024
 # The longest id of a remote call, which is stored with its request.
 _LONGEST_CALL_ID: Final = 255
 

@@ -13,6 +13,8 @@ log = logging.getLogger(__name__)
 # How long it may write and sync its data, and how often it is asked to stop.
 _GOODBYE_S = 1.0
 _REQUESTS = 10
+# How long a killed process may take to disappear: it may have gigabytes to give back.
+_KILL_S = 10.0
 # How often to check whether an orphan is still alive.
 _LOOK_S = 0.1
 
@@ -77,19 +79,19 @@ async def stop(process: ValkeyProcess) -> None:
     """Stop the process after it has written its data. Kills it if it does not respond."""
     # Valkey refuses to stop before its first append-only file is complete.
     for _ in range(_REQUESTS):
-        if await _ends(process, signal.SIGTERM):
+        if await _ends(process, signal.SIGTERM, _GOODBYE_S):
             return
     log.warning("the embedded store (process %d) does not stop: it is killed", process.pid)
-    await _ends(process, signal.SIGKILL)
+    await _ends(process, signal.SIGKILL, _KILL_S)
 
 
-async def _ends(process: ValkeyProcess, number: int) -> bool:
+async def _ends(process: ValkeyProcess, number: int, within_s: float) -> bool:
     try:
         process.signal(number)
     except ProcessLookupError:
         pass
     try:
-        async with asyncio.timeout(_GOODBYE_S):
+        async with asyncio.timeout(within_s):
             await process.gone()
     except TimeoutError:
         return False

@@ -105,10 +105,10 @@ def test_pending_publishes_beyond_the_limit_are_refused() -> None:
     server = server_of()
     named(server)
     publisher = server.connected()
-    asked = [publisher.publish("/a", number) for number in range(300)]
+    asked = [publisher.publish("/a", number) for number in range(1030)]
     refused = [each for each in asked if not each.is_held]
-    assert len(refused) == 300 - 256
-    assert refused[0].reply["error"] == "503:256:publishes_exceeded"
+    assert len(refused) == 1030 - 1024
+    assert refused[0].reply["error"] == "503:1024:publishes_exceeded"
 
 
 def test_durable_entries_are_not_handed_over_while_the_store_is_away() -> None:
