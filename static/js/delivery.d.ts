@@ -1,31 +1,13 @@
+import type {DeliveryOptions, RefusalCode} from "./wire.js";
+
+export type {DeliveryOptions, SessionOptions} from "./wire.js";
+
 /** Throw this in a listener to refuse the message with an error code, perhaps temporarily. */
 export class Refuse extends Error {
-    constructor(errorCode?: string, message?: string, options?: {delay?: number});
-    readonly errorCode: string;
+    constructor(errorCode?: RefusalCode, message?: string, options?: {delay?: number});
+    readonly errorCode: RefusalCode;
     readonly reason: string;
     readonly delay?: number;
-}
-
-export interface SessionOptions {
-    name: string;
-    timeout?: number;
-    maxSessions?: number;
-    clearSessions?: boolean;
-}
-
-/** What the handshake requests; see docs/delivery.md. */
-export interface DeliveryOptions {
-    session?: string | SessionOptions;
-    retries?: number;
-    delay?: number;
-    responseTimeout?: number;
-    dispatcherActive?: boolean;
-    maxEntries?: number;
-    oneway?: boolean;
-    onUserException?: "continue" | "dead";
-    queue?: {maxEntries?: number; maxBytes?: number};
-    secret?: string;
-    ptp?: boolean;
 }
 
 export interface Memory {

@@ -1,10 +1,9 @@
-export interface Heard {
-    channel: string;
-    data: unknown;
-}
+import type {ErrorText, EventMessage} from "./wire.js";
+
+export type Heard = Pick<EventMessage, "channel" | "data">;
 
 export interface Notice {
-    error: string;
+    error: ErrorText;
     channel?: string;
     /** Between which cursors messages may be missing. */
     lost?: {from: number; to: number};

@@ -1,15 +1,12 @@
-import type {DeliveryOptions, Memory, SessionState} from "./delivery.js";
+import type {Memory, SessionState} from "./delivery.js";
 import type {AskOptions} from "./request.js";
+import type {DeliveryOptions, EventMessage} from "./wire.js";
 
 export {Refuse} from "./delivery.js";
 export {RequestError} from "./request.js";
 
 /** What listeners get as their last argument. */
-export interface FayeMessage {
-    channel: string;
-    data: any;
-    ext?: Record<string, any>;
-}
+export type FayeMessage = EventMessage<any>;
 
 type Forward = (message: any) => void;
 

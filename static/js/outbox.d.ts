@@ -1,10 +1,20 @@
-export interface Reply {
-    successful: boolean;
+import type {PublishExt, PublishReply} from "./wire.js";
+
+/** What cometd.js has in place of a reply if the whole request failed. */
+export interface PublishFailed {
     channel: string;
-    error?: string;
-    /** In place of an error, if the whole request failed. */
-    failure?: {httpCode?: number; websocketCode?: number; reason?: string};
-    ext?: Record<string, unknown>;
+    successful: false;
+    error?: undefined;
+    failure: {httpCode?: number; websocketCode?: number; reason?: string};
+    ext?: undefined;
+}
+
+export type Reply = PublishReply | PublishFailed;
+
+/** What a publish has beside its channel and its data. */
+export interface Props {
+    ext?: PublishExt;
+    [own: string]: unknown;
 }
 
 /** The error of a publish that the server will never accept. */
@@ -17,7 +27,7 @@ export interface Entry {
     key: string;
     channel: string;
     data: unknown;
-    props: Record<string, unknown>;
+    props: Props;
 }
 
 export interface OutboxOptions {
@@ -38,7 +48,7 @@ export class Outbox extends EventTarget {
     readonly entries: Entry[];
     /** Whether the storage has all entries; not if it is forbidden or was full. */
     readonly isKept: boolean;
-    publish(channel: string, data: unknown, props?: Record<string, unknown>): Promise<Reply>;
+    publish(channel: string, data: unknown, props?: Props): Promise<Reply>;
     close(): void;
     addEventListener(
         type: "refused",

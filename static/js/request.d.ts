@@ -1,7 +1,9 @@
+import type {RequestMode} from "./wire.js";
+
 export interface AskOptions {
     /** Milliseconds; 10000 by default. */
     timeout?: number;
-    mode?: "first" | "all" | "one";
+    mode?: RequestMode;
     /** The media type of the data, `ext.mime`; JSON if absent. */
     mime?: string;
     /** Resolve with the message of the reply, which has `ext.mime`, instead of its data. */

@@ -40,7 +40,7 @@ def test_pages_in_typescript_compile_with_their_declarations() -> None:
 @pytest.mark.parametrize("types", sorted(SCRIPTS.glob("*.d.ts")), ids=lambda path: path.name)
 def test_what_is_exported_is_declared(types: Path) -> None:
     script = types.with_name(types.name.replace(".d.ts", ".js"))
-    assert _exports(types) == _exports(script)
+    assert _exports(types) == (_exports(script) if script.exists() else set())
 
 
 def _exports(module: Path) -> set[str]:

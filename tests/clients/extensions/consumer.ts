@@ -6,6 +6,7 @@ import {listen} from "../../../static/js/events.js";
 import {Outbox, PublishRefused, type Entry, type Reply} from "../../../static/js/outbox.js";
 import {RequestError, RequestExtension, type Asks} from "../../../static/js/request.js";
 import {keep, recall, storageOf} from "../../../static/js/storage.js";
+import type {ConnectReply, EventMessage, Verdict} from "../../../static/js/wire.js";
 
 const cometd = new CometD();
 const options: DeliveryOptions = {session: {name: "shop/1", timeout: 60_000}, retries: -1};
@@ -67,8 +68,20 @@ export function misuse(): unknown {
     new Outbox(cometd, {name: 7});
     // @ts-expect-error: nothing is known of what was kept
     recall(storageOf("localStorage"), "told").length;
+    // @ts-expect-error: a code has a family
+    new Refuse("no stock");
+    // @ts-expect-error: an option of a publish that there is not
+    outbox.publish("/orders", 1, {ext: {delivery: {priorty: 9}}});
     // @ts-expect-error: there is no such storage
     return storageOf("indexedDB");
+}
+
+/** Refuses a batch on the wire, without any extension. */
+export function refuse(batch: (EventMessage<{pieces: number}> | ConnectReply)[]): Verdict[] {
+    const events = batch.filter((each) => "data" in each);
+    return events
+        .filter(({data, ext}) => ext?.delivery?.state === "OK" && !(data.pieces > 0))
+        .map(({ext}) => ({seq: ext?.delivery?.seq ?? 0, errorCode: "user.update.illegalArgument"}));
 }
 
 const notice = (name: string, {error}: {error: string}) => console.log(name, error);
