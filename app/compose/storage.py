@@ -320,6 +320,9 @@ class Storage:
         self._bayeux = bayeux
         state, journal = bayeux.state, bayeux.state.journal
         bayeux.life.topics.expect(await self.store.loading().topics())
+        state.histories.floors.restore(
+            await self.store.loading().floors(), state.rules.fingerprint()
+        )
         taking = Taking(bayeux, self._given, clock(), self._faults)
         self._given = ()
         count = 0
@@ -395,6 +398,7 @@ class Storage:
             holds={**state.guard.held},
             topics=life.topics.records(),
             requests=fields_of_all(state.requests),
+            floors=state.histories.stored_floors(),
         )
 
 

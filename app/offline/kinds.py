@@ -52,6 +52,7 @@ KINDS: Final = {
     "keyed": Kind(_SPREADS, "a digest does not say whose key it is; times by the latest clock"),
     "keyed_times": Kind(_ENDS, "in the newest layout, times are in keyed"),
     "keyed_order": Kind(_SPREADS, "with the keys, the oldest first"),
+    "floors": Kind(_ENDS, "what a process had lost: as if all histories had lost messages"),
     "held": Kind(_SPREADS, "holds of operators; a hold of the guard stays with its shard"),
     "remarks": Kind(_SPREADS, "the latest of each group"),
     "remarked": Kind(_SPREADS, "with the remarks"),

@@ -127,13 +127,7 @@ class Store:
         self.shard_log = self._open_log(confirm is not None) if has_log else None
         self._pending = PendingPublishes(self._loop, confirm, lambda: self._calls.answered_name)
         self._telling = Telling(
-            link,
-            keys,
-            self._right,
-            self._calls,
-            self._writer,
-            self._turns,
-            self.journal,
+            *(link, keys, self._right, self._calls, self._writer, self._turns, self.journal),
             answered_at=self._probing.answered_at,
             latest_keys=self._keyed.latest,
             know=know,
@@ -319,6 +313,11 @@ class Store:
     def leave_history(self, channel: str, id: int) -> None:
         self._turns.leave_history(channel, id)
         self._writer.send_lazily()
+
+    def save_floor(self, channel: str, floor: int) -> None:
+        if self.layout.form.has_floors:
+            self._turns.save_floor(channel, floor)
+            self._writer.send_lazily()
 
     def save_channel_hold(self, channel: str, held: ChannelHold) -> None:
         self.post(scripts.save_channel_holds(self.keys, {channel: held}))

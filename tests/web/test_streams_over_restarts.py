@@ -108,6 +108,6 @@ async def test_pages_go_on_after_restarts_and_kills(played: PlayedSupervisor) ->
             await each.hear(publisher.accepted[-1])
             each.check_heard(publisher.accepted)
             assert {*each.statuses} == {200}
-        # A server that was killed does not know whether histories that are empty lack messages.
-        assert {said["channel"] for _, said in all_of.notices} <= {"/kept/*"}
-        assert {said["channel"] for _, said in named.notices} <= {"/none", QUIET}
+        # Nothing is lost, also of channels that had no messages.
+        assert all_of.notices == []
+        assert {(name, said["channel"]) for name, said in named.notices} == {("missing", "/none")}

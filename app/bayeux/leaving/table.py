@@ -255,7 +255,7 @@ TABLE: Final = (
         "passing messages, and from which message on a history is complete",
         (
             *_of("ServerState", "histories"),
-            *_of("KeptMessages", "_messages channel floor passed size"),
+            *_of("KeptMessages", "_messages channel floor is_floor_stored is_whole passed size"),
         ),
     ),
     Row(

@@ -221,8 +221,7 @@ def restore_history(
         for message in messages:
             if message.is_durable:
                 state.store.leave_history(name, message.id)
-        if left is not None:
-            state.histories.lack(messages, left["floor"])
+        state.histories.lack(name, messages, 0 if left is None else left["floor"])
     elif left is None:
         is_whole = rule.durable is True
         state.histories.restore(name, messages, depth, is_whole=is_whole)

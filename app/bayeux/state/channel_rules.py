@@ -1,5 +1,8 @@
 """Finds the rule that applies to a channel."""
 
+from collections.abc import Iterable
+from hashlib import sha256
+
 from holdfast.delivery.basics.channels import Channel, Channels, Kind, covers, lookups
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.topics.configured import TopicConfig
@@ -43,13 +46,10 @@ class ChannelRules:
         self.all = rules.values()
         self.work_patterns = [pattern for pattern, rule in rules.items() if rule.is_work_queue]
         # Patterns that match some channels whose rule disables history.
-        self._keep_partly = {
-            pattern
-            for name, rule in rules.items()
-            if rule.history is None and not rule.is_work_queue
-            for pattern in lookups(name)
-            if covers(pattern, name)
-        }
+        kinds = [(name, rule) for name, rule in rules.items() if not rule.is_work_queue]
+        self._keep_partly = _covering(name for name, rule in kinds if rule.history is None)
+        # Patterns that match some channels of which the store may not have all messages.
+        self._store_partly = _covering(name for name, rule in kinds if rule.durable is not True)
 
     def of(self, channel: Channel) -> ChannelRule:
         """Return the channel's rule."""
@@ -81,11 +81,31 @@ class ChannelRules:
 
     def keeps_all(self, pattern: Channel) -> bool:
         """Return whether all channels that the pattern matches keep messages by their rules."""
-        if not pattern.is_wild:
-            return self.of(pattern).history is not None
-        rules = self._rules
-        covering = [
-            name for name in pattern.lookups if name in rules and covers(name, pattern.name)
-        ]
-        keeps = bool(covering) and rules[covering[0]].history is not None
+        rule = self._covering_rule(pattern)
+        keeps = rule is not None and rule.history is not None
         return keeps and pattern.name not in self._keep_partly
+
+    def stores_all(self, name: str) -> bool:
+        """Return whether the store has all messages that the channel or pattern keeps."""
+        pattern = self._channels.get(name)
+        rule = None if pattern is None else self._covering_rule(pattern)
+        stores = rule is not None and rule.durable is True
+        return stores and name not in self._store_partly
+
+    def fingerprint(self) -> int:
+        """Return a number that differs if other rules say what the store has all of."""
+        said = [(name, each.durable, each.history is None) for name, each in self._rules.items()]
+        return int.from_bytes(sha256(repr(sorted(said, key=str)).encode()).digest()[:8])
+
+    def _covering_rule(self, pattern: Channel) -> ChannelRule | None:
+        """Return the most specific rule of all that the channel or pattern matches."""
+        rules = self._rules
+        for name in pattern.lookups if rules else ():
+            if name in rules and covers(name, pattern.name):
+                return rules[name]
+        return None
+
+
+def _covering(names: Iterable[str]) -> set[str]:
+    """Return the patterns that match everything that any of these matches."""
+    return {pattern for name in names for pattern in lookups(name) if covers(pattern, name)}

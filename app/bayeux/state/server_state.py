@@ -218,7 +218,7 @@ class ServerState:
             share_entries=options.quota_history,
             share_bytes=options.quota_history_bytes,
         )
-        return Histories(limits, self.store, stamp(), stamp)
+        return Histories(limits, self.store, stamp(), stamp, stores_all=self.rules.stores_all)
 
     def _topics(self) -> Topics:
         options = self.options

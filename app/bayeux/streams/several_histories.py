@@ -147,11 +147,13 @@ class SeveralHistories:
         for each in histories:
             if after < each.floor:
                 yield Lost(each.channel, after, each.floor)
-        for channel in channels:
+        floors = self._histories.floors
+        for channel in channels if after < floors.highest else ():
             # A pattern may match channels whose histories are empty.
-            floor = self._histories.floor_of(channel.name)
-            if after < floor and self._histories.get(channel.name) is None:
-                yield Lost(channel.name, after, floor)
+            if self._histories.get(channel.name) is None:
+                floor = floors.below(channel)
+                if after < floor:
+                    yield Lost(channel.name, after, floor)
 
 
 def _before(coming: Message | None, place: int) -> int:

@@ -176,7 +176,7 @@ class HistoryReading:
         if start.cursor is not None:
             self.has_cursor = True
             if self._state.rules.keeps_all(channel) and not self._histories.misses(channel):
-                self._lose_kept(pattern, start.cursor, self._histories.floor)
+                self._lose_kept(pattern, start.cursor, self._histories.floors.below(channel))
             else:
                 self.miss(pattern, start.cursor)
 

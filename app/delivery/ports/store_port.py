@@ -139,6 +139,10 @@ class StorePort(Protocol):
         """Remove a message from the history of its channel."""
         ...
 
+    def save_floor(self, channel: str, floor: int) -> None:
+        """Store the floor of a history, before messages leave that one. Zero removes it."""
+        ...
+
     def forget(self, receiver: str, ids: Sequence[int]) -> None:
         """Remove the session and its queue."""
         ...

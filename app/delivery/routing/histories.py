@@ -13,6 +13,7 @@ from holdfast.delivery.basics.sorted_names import SortedNames
 from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.store_port import StorePort
+from holdfast.delivery.routing.floors import Floors, stores_nothing
 from holdfast.delivery.routing.history_news import HistoryNews
 from holdfast.delivery.routing.kept_messages import KeptMessages, cursor_of, end_of
 
@@ -63,6 +64,7 @@ class Histories:
     Args:
         start: The newest id before this process. Messages up to it may be missing.
         stamp: Returns an id above all that were given.
+        stores_all: Returns whether the store has all messages of a channel or pattern.
     """
 
     def __init__(
@@ -71,6 +73,8 @@ class Histories:
         store: StorePort,
         start: int = 0,
         stamp: Callable[[], int] = int,
+        *,
+        stores_all: Callable[[str], bool] = stores_nothing,
     ) -> None:
         self.limits = limits
         self._store = store
@@ -90,22 +94,23 @@ class Histories:
         self.changes = 0
         # The arrival of the next message.
         self.arrival = Arrival()
-        # The cursors up to which topics lack messages that they were configured not to keep.
-        self._missed: dict[str, int] = {}
+        # Topics that were configured not to keep their messages.
+        self._missed: dict[str, None] = {}
         self._missed_names = SortedNames(self._missed)
         # By channel or pattern, what to call when such a history gets a message, in order.
         self._followers: dict[str, dict[Callable[[], None], None]] = {}
         self.news = HistoryNews()
         # How many messages were removed to make room.
         self.dropped = 0
-        # Channels that keep nothing now may lack messages up to this cursor.
-        self.floor = cursor_of(start)
+        # Up to where channels that keep nothing now may lack messages.
+        self.floors = Floors(store, cursor_of(start), stores_all)
         # The newest id that was ever in a history.
         self.newest = start
 
     def start_at(self, start: int) -> None:
         """Record that messages with ids below this one may be missing."""
-        self.floor, self.newest = max(self.floor, cursor_of(start)), max(self.newest, start)
+        self.floors.raise_all(cursor_of(start))
+        self.newest = max(self.newest, start)
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -123,7 +128,7 @@ class Histories:
     def floor_of(self, channel: str) -> int:
         """Return the cursor after which the channel's history has all messages, unless expired."""
         kept = self._by_channel.get(channel)
-        return max(self.floor, self._missed.get(channel, 0)) if kept is None else kept.floor
+        return self.floors.of(channel) if kept is None else kept.floor
 
     def follow(self, pattern: str, wake: Callable[[], None]) -> None:
         """Call `wake` once, when a history of the channel or pattern has more for readers."""
@@ -236,17 +241,20 @@ class Histories:
         """Record that a topic was configured not to keep its messages, such as this one."""
         channel = message.channel
         self.erase(channel)
-        if channel not in self._missed:
-            self._missed[channel] = 0
-            self._missed_names.add(channel)
-        self._missed[channel] = cursor_of(message.id)
+        self._note_missed(channel)
+        self.floors.lift(channel, cursor_of(message.id))
 
     def forget(self, channel: str) -> None:
         """Remove the channel's history and all data about it: its topic has ended."""
         self.erase(channel)
         if channel in self._missed:
-            self.floor = max(self.floor, self._missed.pop(channel))
+            del self._missed[channel]
             self._missed_names.remove(channel)
+
+    def _note_missed(self, channel: str) -> None:
+        if channel not in self._missed:
+            self._missed[channel] = None
+            self._missed_names.add(channel)
 
     def misses(self, pattern: Channel) -> bool:
         """Return whether the pattern matches a topic that was configured to keep nothing."""
@@ -262,12 +270,19 @@ class Histories:
             is_whole: Whether the store had all messages of this channel, not only some.
         """
         ordered = sorted(messages, key=_by_id)
-        if is_whole:
-            self._begin(channel).floor = cursor_of(ordered[0].id) - 1
+        kept = self._begin(channel)
+        if is_whole and not self.floors.are_known:
+            kept.floor = min(kept.floor, cursor_of(ordered[0].id) - 1)
         keeping = Keeping(depth)
         for message in ordered:
             message.keeping = keeping
             self._enter(message, keeping)
+
+    def stored_floors(self) -> dict[str, int]:
+        """Return all floors that the store has."""
+        kept = self._by_channel.values()
+        own = {each.channel: each.floor for each in kept if each.is_floor_stored}
+        return self.floors.stored() | own
 
     # Going on in another process
 
@@ -277,15 +292,14 @@ class Histories:
 
     def left(self) -> dict[str, Any]:
         """Return what clients may lack: the floor of all histories, and of single channels."""
-        return {"floor": self.floor, "missed": self._missed}
+        return {**self.floors.left(), "missed": [*self._missed]}
 
     def go_on(self, left: Mapping[str, Any]) -> None:
         """Continue as `left` by an earlier process. Call it before histories are restored."""
         assert not self._by_channel
-        self.floor = left["floor"]
-        for channel, cursor in left["missed"].items():
-            self._missed[channel] = cursor
-            self._missed_names.add(channel)
+        self.floors.go_on(left)
+        for channel in left["missed"]:
+            self._note_missed(channel)
 
     def put_back(
         self,
@@ -306,9 +320,10 @@ class Histories:
             message.keeping = Keeping(depth, account)
             self._enter(message, message.keeping)
 
-    def lack(self, messages: Sequence[Message], floor: int) -> None:
+    def lack(self, channel: str, messages: Sequence[Message], floor: int) -> None:
         """Record that a channel that had these messages, and all after the floor, has none now."""
-        self.floor = max([self.floor, floor, *[cursor_of(each.id) for each in messages]])
+        floor = max([floor, *[cursor_of(each.id) for each in messages]])
+        self.floors.lift(channel, floor)
 
     def sort(self) -> None:
         """Let the oldest messages of all channels make room first again."""
@@ -319,8 +334,10 @@ class Histories:
         return self._begin(channel) if kept is None else kept
 
     def _begin(self, channel: str) -> KeptMessages:
-        floor = self.floor_of(channel)
-        kept = self._by_channel[channel] = KeptMessages(channel, floor)
+        floor, is_stored = self.floors.take(channel)
+        kept = KeptMessages(channel, floor, is_whole=self.floors.stores_all(channel))
+        kept.is_floor_stored = is_stored
+        self._by_channel[channel] = kept
         self._names.add(channel)
         self.changes += 1
         return kept
@@ -333,6 +350,9 @@ class Histories:
         """Remove a message that has not expired."""
         kept = self._by_channel[message.channel]
         kept.floor = max(kept.floor, cursor_of(message.id))
+        if kept.is_whole:
+            kept.is_floor_stored = True
+            self._store.save_floor(kept.channel, kept.floor)
         self.news.add(cursor_of(message.id), message.channel)
         self._remove(kept, message)
 
@@ -346,9 +366,10 @@ class Histories:
             self._with_lifetime -= 1
             self._forget_ends()
         if not kept:
-            # Empty histories must not stay in memory forever. The floor of all histories covers
-            # theirs.
-            self.floor = max([self.floor, kept.floor, *[each.until for each in kept.passed]])
+            # Empty histories must not stay in memory forever.
+            floor = max([kept.floor, *[each.until for each in kept.passed]])
+            is_stored = kept.is_floor_stored and floor == kept.floor
+            self.floors.lift(kept.channel, floor, is_stored=is_stored)
             del self._by_channel[kept.channel]
             self._names.remove(kept.channel)
             self.changes += 1

@@ -36,14 +36,20 @@ class PassedOver(NamedTuple):
 
 
 class KeptMessages:
-    """The history of one channel: its latest messages, sorted by id."""
+    """The history of one channel: its latest messages, sorted by id.
 
-    __slots__ = ("_messages", "channel", "floor", "passed", "size")
+    Args:
+        floor: All messages after this cursor are here, unless they have expired.
+        is_whole: Whether the store has all of them, too.
+    """
 
-    def __init__(self, channel: str, floor: int) -> None:
+    __slots__ = ("_messages", "channel", "floor", "is_floor_stored", "is_whole", "passed", "size")
+
+    def __init__(self, channel: str, floor: int, *, is_whole: bool = False) -> None:
         self.channel = channel
-        # All messages after this cursor are here, unless they have expired.
-        self.floor = floor
+        self.floor, self.is_whole = floor, is_whole
+        # Whether the store has a separate floor of this channel.
+        self.is_floor_stored = False
         # Messages that came late, each after clients may have passed its place: see `PassedOver`.
         self.passed: Sequence[PassedOver] = ()
         self.size = 0
@@ -102,11 +108,16 @@ class KeptMessages:
 
     def left(self) -> dict[str, Any]:
         """Return what clients may lack, for another process."""
-        return {"floor": self.floor, "passed": [list(each) for each in self.passed]}
+        return {
+            "floor": self.floor,
+            "stored": self.is_floor_stored,
+            "passed": [list(each) for each in self.passed],
+        }
 
     def go_on(self, left: Mapping[str, Any]) -> None:
         """Continue as `left` by an earlier process."""
         self.floor = left["floor"]
+        self.is_floor_stored = left.get("stored", False)
         self.passed = [PassedOver(*each) for each in left["passed"]]
 
     def passed_over(self, cursor: int) -> "PassedOver | None":

@@ -62,6 +62,9 @@ class RedisKeys:
         self.held = prefix + "held"
         # Hash: name of a topic -> its configuration, and whether it is erased.
         self.topics = prefix + "topics"
+        # Hash: name of a channel whose history has lost messages -> cursor of the newest of them;
+        # and two more fields, see `delivery/routing/floors.py`.
+        self.floors = prefix + "floors"
         # Hash: id of a dead letter -> its record; sorted set: fingerprint -> how many letters.
         self.dead = prefix + "dead"
         self.prints = prefix + "dead:prints"

@@ -21,6 +21,8 @@ class WrittenForm:
     # Whether records have checksums. Those of messages do not repeat the channel of the event, and
     # one for a single receiver has its name, and needs no set.
     is_checked: bool = True
+    # Whether it is stored from where on histories lack nothing.
+    has_floors: bool = True
 
 
 NEWEST: Final = WrittenForm()
@@ -52,8 +54,8 @@ LAYOUTS: Final = (
     Layout(
         5,
         "",
-        "records have checksums, and a message for one receiver its name",
-        {"is_checked": False},
+        "records have checksums, a message for one receiver its name, and histories their floors",
+        {"is_checked": False, "has_floors": False},
     ),
 )
 OLDEST_LAYOUT: Final = LAYOUTS[0].number

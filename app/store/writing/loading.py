@@ -143,6 +143,18 @@ class Loading:
                     log.error("topic %s is unreadable and ignored: %r", _name(name), error)
         return found
 
+    async def floors(self) -> dict[str, int]:
+        """Return the stored floors of histories; none if any is unreadable."""
+        found: dict[str, int] = {}
+        async for page in self._pages(self._keys.floors, _TOPICS):
+            for name, value in page.items():
+                try:
+                    found[name.decode()] = int(records.without_sum(name.decode(), value))
+                except UNREADABLE as error:
+                    log.error("the floors of histories are not used: %s: %r", _name(name), error)
+                    return {}
+        return found
+
     async def requests(self) -> dict[str, bytes]:
         """Return the stored fields of requests."""
         found: dict[str, bytes] = {}

@@ -63,6 +63,7 @@ class Knowledge:
     holds: Mapping[str, ChannelHold] = field(default_factory=dict)
     topics: Mapping[str, TopicRecord] = field(default_factory=dict)
     requests: RequestFields = field(default_factory=dict)
+    floors: Mapping[str, int] = field(default_factory=dict)
 
 
 class _Lacking(NamedTuple):
@@ -214,6 +215,7 @@ class Reconciliation:
             topics = {name: known.topics.get(name) for name in names}
             self._make(scripts.save_topics(keys, topics, self._limits.form), False)
             await self._give_way()
+        await self._write(_floors(known.floors if self._limits.form.has_floors else {}))
         requests = dict.fromkeys(await loading.requests(), b"")
         for pending in unconfirmed:
             requests |= pending.fields
@@ -291,6 +293,13 @@ def _that_moved(messages: Iterable[Message]) -> Iterator[Entry]:
 def _ids_with_marks(queue: KnownQueue) -> set[int]:
     tried = {entry.id for entry in queue.tried()}
     return tried | {each.id for each in queue.messages if each.generation or each.is_initial}
+
+
+def _floors(floors: Mapping[str, int]) -> Iterator[TurnWrites]:
+    for names in _steps(floors):
+        turn = TurnWrites()
+        turn.floors = {name: floors[name] for name in names}
+        yield turn
 
 
 def _requests(fields: RequestFields) -> Iterator[TurnWrites]:

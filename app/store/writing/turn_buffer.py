@@ -299,6 +299,10 @@ class TurnBuffer:
         """Remove a message from the history of its channel."""
         self._turns[-1].outdated[id] = [channel]
 
+    def save_floor(self, channel: str, floor: int) -> None:
+        """Store the floor of a channel's history, before messages leave that one."""
+        self._turns[-1].floors[channel] = floor
+
     def _behind_framed(self, kind: int) -> TurnWrites:
         """Return the turn for a message of this kind that other shards get: in their order."""
         turn = self._turns[-1]

@@ -12,6 +12,7 @@ from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store.format import scripts
+from holdfast.store.format.floor_calls import save_floors
 from holdfast.store.format.keys import RedisKeys, is_history
 from holdfast.store.format.layouts import WrittenForm
 from holdfast.store.format.publish_keys import KeyLimits
@@ -117,7 +118,8 @@ class TurnWrites:
         # Ended sessions with the rest of their queues, and the same by message.
         self.forgotten: dict[str, Sequence[int]] = {}
         self.left: dict[int, list[str]] = {}
-        # Messages that leave histories, with the channels.
+        # The floors of histories; and messages that leave these, with the channels.
+        self.floors: dict[str, int] = {}
         self.outdated: dict[int, list[str]] = {}
         # Messages that leave a queue in this turn without being settled.
         self.gone: set[int] = set()
@@ -140,6 +142,7 @@ class TurnWrites:
             + len(self.marks)
             + sum(map(len, self.settled.values()))
             + sum(map(len, self.settled_behind.values()))
+            + len(self.floors)
             + len(self.outdated)
             + len(self.gone)
             + len(self.dead)
@@ -200,7 +203,7 @@ class TurnWrites:
             yield from _dead(self.dead_behind, keys, journal, limits.form)
         if self.forgotten or self.left:
             yield from self._forgotten(keys, journal)
-        if self.outdated:
+        if self.floors or self.outdated:
             yield from self._outdated(keys)
 
     def _first(self, keys: RedisKeys, form: WrittenForm) -> Iterator[PendingCall]:
@@ -299,7 +302,9 @@ class TurnWrites:
             yield PendingCall(scripts.settle(keys, left), may_wait=True)
 
     def _outdated(self, keys: RedisKeys) -> Iterator[PendingCall]:
-        # A history is not a queue, so there is nothing to report.
+        # A history is not a queue, so there is nothing to report. Its floor goes first.
+        for floors in parts(self.floors.items(), repeat(KEY)):
+            yield PendingCall(save_floors(keys, floors), may_wait=True)
         for outdated in shares(self.outdated, _costs_of_leaving(self.outdated)):
             yield PendingCall(scripts.settle(keys, outdated), may_wait=True)
 

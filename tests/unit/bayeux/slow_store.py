@@ -54,6 +54,9 @@ class SlowStore(FakeKeeper):
     def forget(self, key: str, ids: Sequence[int]) -> None:
         self._do(partial(super().forget, key, ids))
 
+    def save_floor(self, channel: str, floor: int) -> None:
+        self._do(partial(super().save_floor, channel, floor))
+
     def leave_history(self, channel: str, id: int) -> None:
         self._do(partial(super().leave_history, channel, id))
 

@@ -40,6 +40,7 @@ class FakeKeeper:
         self.queues: dict[str, dict[int, Mark]] = {}
         self.sessions: dict[str, SessionRecord] = {}
         self.requests: dict[str, bytes] = {}
+        self.floors: dict[str, int] = {}
         self.letters: list[DeadLetter] = []
         self.held: dict[str, ChannelHold] = {}
         self.topics: dict[str, TopicRecord] = {}
@@ -163,6 +164,12 @@ class FakeKeeper:
                 self.requests[name] = value
             else:
                 self.requests.pop(name, None)
+
+    def save_floor(self, channel: str, floor: int) -> None:
+        if floor:
+            self.floors[channel] = floor
+        else:
+            self.floors.pop(channel, None)
 
     def leave_history(self, channel: str, id: int) -> None:
         self.drop(channel, [id])

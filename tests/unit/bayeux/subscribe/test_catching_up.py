@@ -445,7 +445,7 @@ def test_a_replay_brings_only_the_newest_messages_that_fit_into_the_queue() -> N
 @pytest.mark.parametrize("replay", [0, {"/b/**": 0}], ids=repr)
 def test_messages_that_do_not_fit_are_reported_as_lost_by_subscription(replay: Any) -> None:
     server = Server(channels=KEEPS, max_queue=4)
-    server.bayeux.state.hub.histories.floor = 0
+    server.bayeux.state.hub.histories.floors.shared = 0
     publish(server, 1, channel="/b/x")
     publish(server, 2, channel="/b/y")
     publish(server, 3, 4, channel="/b/x")

@@ -80,7 +80,7 @@ def test_a_message_larger_than_the_depth_empties_its_history(histories: Historie
     put(histories, message(1), 10, 25)
     put(histories, message(2, size=30), 10, 25)
     assert histories.get("/a") is None
-    assert histories.floor == 2
+    assert histories.floor_of("/a") == 2
     assert (len(histories), histories.size) == (0, 0)
 
 
@@ -157,7 +157,7 @@ def test_a_late_message_is_noted_although_later_ones_have_left(histories: Histor
     put(histories, late(2), 10, MUCH)
     assert passed(histories, range(2, 5)) == [3]
     histories.erase("/a")
-    assert histories.floor == 3
+    assert histories.floor_of("/a") == 3
 
 
 def test_a_history_notes_a_limited_number_of_late_messages(histories: Histories) -> None:
@@ -180,7 +180,7 @@ def test_erasing_a_history_removes_its_messages_and_raises_the_floor(histories: 
     put(histories, message(2), 10, MUCH)
     assert histories.erase("/a") == 2
     assert histories.erase("/a") == 0
-    assert histories.floor == 2
+    assert histories.floor_of("/a") == 2
     assert histories.newest == 2 * US
 
 
@@ -314,7 +314,7 @@ def agree(histories: Histories, model: Model) -> None:
     for channel in "/a", "/b", "/a/b":
         found = histories.get(channel)
         assert (list(found) if found else []) == model.of(channel)
-        floor = histories.floor if found is None else found.floor
+        floor = histories.floor_of(channel)
         assert floor >= model.lost.get(channel, 0)
     assert histories.size == sum(len(each.wire) for each in model.messages)
     for pattern in "/**", "/a/*", "/a/**":
