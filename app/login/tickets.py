@@ -61,9 +61,8 @@ class Tickets:
                 audience=_AUDIENCE,
                 options={"require": ["exp", "aud"]},
             )
-            login = Login.of_json(claims["login"])
+            return Ticket(Login.of_json(claims["login"]), claims["channels"], int(claims["exp"]))
         except jwt.ExpiredSignatureError:
             raise Refused(ErrorReply.TICKET_EXPIRED) from None
         except (jwt.PyJWTError, LookupError, TypeError, ValueError):
             raise Refused(ErrorReply.HANDSHAKE_DENIED) from None
-        return Ticket(login, claims["channels"], int(claims["exp"]))

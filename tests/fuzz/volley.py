@@ -54,6 +54,11 @@ def fire(target: Target, wires: Sequence[Wire], attacks: Sequence[bytes]) -> lis
 
 def fire_requests(target: Target, attacks: Sequence[bytes]) -> int:
     """How many of these requests were answered; raises a `Finding`."""
+    return sum(map(bool, fire_answers(target, attacks)))
+
+
+def fire_answers(target: Target, attacks: Sequence[bytes]) -> list[bytes]:
+    """The answers to these requests; raises a `Finding`."""
     with ExitStack() as open_ones:
         # The administration takes fewer requests from one address.
         sources = [f"127.0.0.{at + 2}" for at in range(len(attacks))]
@@ -61,7 +66,7 @@ def fire_requests(target: Target, attacks: Sequence[bytes]) -> int:
         heard = fire(target, wires, attacks)
     for attack, answer in zip(attacks, heard, strict=True):
         check_answer(attack, answer)
-    return sum(map(bool, heard))
+    return heard
 
 
 def check_log(target: Target, attacks: Sequence[bytes]) -> None:

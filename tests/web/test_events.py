@@ -467,6 +467,33 @@ async def test_a_subject_that_is_revoked_reads_nothing_by_a_ticket(tmp_path: Pat
             assert end.name == "end"
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"Origin": "http://evil.test"},
+        {"Origin": "null"},
+        {"Referer": "http://evil.test/page"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://127.0.0.1:1"},
+    ],
+    ids=str,
+)
+async def test_the_cookie_of_a_login_is_of_no_use_to_pages_of_other_sites(
+    tmp_path: Path, page: dict[str, str]
+) -> None:
+    given = keys(tmp_path, channels=KEEPS, login_cookie="login")
+    async with server_and_clients(tmp_path, rights=RIGHTS, **given) as home:
+        cookie = {"Cookie": f"login={token()}"}
+        for own in ({}, {"Sec-Fetch-Site": "same-origin"}):
+            status, made = await ticket_for(home.person(**cookie, **own), "/news/a")
+            assert (status, made["channels"]) == (200, ["/news/a"])
+        foreign = home.person(**cookie, **page)
+        status, refused = await ticket_for(foreign, "/news/a")
+        assert (status, refused["error"]) == (403, "403:allow_origin:origin_denied")
+        assert await refusal(foreign, "channel=/news/a") == (403, "403:allow_origin:origin_denied")
+
+
 async def test_without_a_login_there_are_no_tickets(home: ServerAndClients) -> None:
     status, refused = await ticket_for(home.person(), "/news/a")
     assert (status, refused["error"]) == (400, "400:no login is required:not_supported")
