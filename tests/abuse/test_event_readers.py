@@ -81,6 +81,30 @@ def _read_deep(keeper: Target) -> int:
     return heard.count(b'"data":')
 
 
+def test_a_thousand_readers_that_leave_at_once_leave_nothing(keeper: Target) -> None:
+    publish(keeper, *[("/kept/leaving", "x" * 1000)] * 100)
+    with keeper.bystander():
+        for number in range(1000):
+            # Before the answer, within it, and after it.
+            with keeper.wire() as wire:
+                wire.send(events("channel=/kept/leaving&after=-1"))
+                wire.read(number % 3 * 50_000)
+    keeper.until_metric(READERS, 0)
+    assert keeper.growth_mib() < 40
+
+
+def test_a_thousand_readers_may_leave_together(target_with: MakeTarget) -> None:
+    target = target_with(quota_readers=1000, **KEEPS)
+    with ExitStack() as stack:
+        for _ in range(1000):
+            stack.enter_context(target.wire()).send(events("channel=/kept/*&channel=/kept/a/b"))
+        target.until_metric(READERS, 1000)
+        stack.enter_context(target.bystander())
+        publish(target, ("/kept/a", "x" * 1000))
+    target.until_metric(READERS, 0)
+    assert target.growth_mib() < 40
+
+
 @pytest.mark.parametrize("after", ["-1", "now"])
 def test_a_reader_that_reads_nothing_gets_little(keeper: Target, after: str) -> None:
     publish(keeper, *[("/kept/mute", "x" * 10_000)] * 500)

@@ -1,5 +1,6 @@
 """What eavesdroppers and other hosts of the domain cannot do to clients over TLS."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pytest
 
 from tests.abuse import attacker
 from tests.abuse.attacker import CLOSE, HANDSHAKE, Answer, SocketWire, Wire
+from tests.abuse.target import Target
 from tests.clients.node_client import require
 from tests.serving import Server, Servers, Settings
 
@@ -102,6 +104,9 @@ ANSWERS = {
     "a page": get("/"),
     "a file": get("/static/js/"),
     "a probe": get("/healthz"),
+    "a history": get("/streams/kept/a"),
+    "events": get("/events?channel=/kept/a"),
+    "a ticket": request(b"", "POST /streams/tickets?channel=/kept/a"),
     "nothing": get("/nothing"),
 }
 
@@ -109,6 +114,32 @@ ANSWERS = {
 @pytest.mark.parametrize("asked", ANSWERS.values(), ids=ANSWERS)
 def test_over_tls_every_response_has_hsts(asked: bytes, serve: Serve, tls: Settings) -> None:
     assert ask(serve(**tls), asked).headers[HSTS] == A_YEAR
+
+
+def test_over_tls_a_reader_hears_all_and_one_that_reads_nothing_is_disconnected(
+    serve: Serve, tls: Settings
+) -> None:
+    server = serve(**tls, channels={"/kept/**": {"history": 10_000}}, journal=False)
+    target = Target(server)
+    with Wire(server.url) as reader, Wire(server.url, receive_buffer=4096) as mute:
+        for each in reader, mute:
+            each.send(get("/events?channel=/kept/tls"))
+            assert b" 200 " in each.read_line()
+        heard = bytearray()
+        for number in range(200):
+            data = [
+                {"channel": "/kept/tls", "data": f"{number}.{part}" + "x" * 10_000}
+                for part in range(5)
+            ]
+            assert ask(server, request(orjson.dumps(data), "POST /publish")).status == 200
+            while b'"%d.4x' % number not in heard[-12_000:]:
+                heard += reader.read(1) + reader.read(len(reader._read))
+        said = re.findall(rb'"data":"(\d+)\.(\d)x', heard)
+        assert [(int(first), int(second)) for first, second in said] == [
+            (number, part) for number in range(200) for part in range(5)
+        ]
+        assert mute.is_closed()
+    assert target.growth_mib() < 40
 
 
 @pytest.mark.parametrize("asked", ANSWERS.values(), ids=ANSWERS)

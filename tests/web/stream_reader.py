@@ -94,12 +94,14 @@ class StreamReader(ReadingProgram):
 class EventReader(ReadingProgram):
     """Reads several channels by `/events`, as a browser does."""
 
-    def __init__(self, url: Callable[[], str], *channels: str, after: str = "-1") -> None:
+    def __init__(self, url: Callable[[], str], *channels: str, **asked: str) -> None:
         super().__init__(url)
-        self._asked = [*[("channel", each) for each in channels], ("after", after)]
+        self._asked = [*[("channel", each) for each in channels], *{"after": "-1", **asked}.items()]
         self._last_id = ""
         self._grown = asyncio.Event()
         self.of_channel: defaultdict[str, list[Any]] = defaultdict(list)
+        # All places that it was told, by home.
+        self._places: defaultdict[str, list[int]] = defaultdict(list)
         # The events that are no messages.
         self.notices: list[tuple[str, Any]] = []
 
@@ -124,12 +126,21 @@ class EventReader(ReadingProgram):
                 self._grown.clear()
         check(publisher.accepted, heard)
 
+    def check_ids(self) -> None:
+        """Check that no id went back."""
+        assert self._places
+        for places in self._places.values():
+            assert places == sorted(places)
+
     def _hear(self, block: str) -> None:
         # A connection may end within an event. A browser ignores that part.
         fields = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line)
         if not block.endswith("\n\n"):
             return
         self._last_id = fields.get("id", self._last_id)
+        for place in fields.get("id", "").split("~") if "id" in fields else ():
+            home, _, offset = place.partition("-")
+            self._places[home].append(int(offset.rpartition("_")[2] or 0))
         if "event" in fields:
             self.notices.append((fields["event"], orjson.loads(fields["data"])))
         elif "data" in fields:
@@ -142,9 +153,9 @@ class EventReader(ReadingProgram):
 class Publisher:
     """Publishes growing numbers, one after the other."""
 
-    def __init__(self, url: Callable[[], str], channel: str) -> None:
+    def __init__(self, url: Callable[[], str], channel: str, **headers: str) -> None:
         self._url = url
-        self._http = aiohttp.ClientSession()
+        self._http = aiohttp.ClientSession(headers=headers)
         self.channel = channel
         self._last = 0
         self.accepted: list[int] = []

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.web.people import Person, until
+from tests.unit.login.signing import token
+from tests.web.people import Person, keys, until
 from tests.web.played_supervisor import PlayedSupervisor
 from tests.web.stream_reader import EventReader, Publisher, StreamReader
 from tests.web.test_publish_requests import metric
@@ -22,6 +23,7 @@ SETTINGS = {
 }
 BUSY, QUIET = "/kept/busy", "/kept/quiet"
 READERS = 3
+RIGHTS = "[[rule]]\nwho = ['*']\nmay = ['all']\nchannels = ['/kept/**']\n"
 
 
 @pytest.fixture
@@ -111,3 +113,32 @@ async def test_pages_go_on_after_restarts_and_kills(played: PlayedSupervisor) ->
         # Nothing is lost, also of channels that had no messages.
         assert all_of.notices == []
         assert {(name, said["channel"]) for name, said in named.notices} == {("missing", "/none")}
+
+
+async def test_tickets_are_good_at_the_next_server(tmp_path: Path) -> None:
+    (tmp_path / "rights.toml").write_text(RIGHTS)
+    settings = {**SETTINGS, **keys(tmp_path), "rights": str(tmp_path / "rights.toml")}
+    login = {"Authorization": f"Bearer {token()}"}
+    with PlayedSupervisor(tmp_path, settings) as played:
+        person = Person(played.url)
+        person.http.headers.update(login)
+        async with (
+            person.http,
+            person.http.post("/streams/tickets", params={"channel": "/kept/*"}) as response,
+        ):
+            ticket = (await response.json(content_type=None))["ticket"]
+        async with (
+            EventReader(lambda: played.url, BUSY, ticket=ticket) as page,
+            Publisher(lambda: played.url, BUSY, **login) as publisher,
+        ):
+            for is_kill in (False, True):
+                await publisher.publish(10)
+                publishing = asyncio.create_task(publisher.publish(20))
+                if is_kill:
+                    await asyncio.to_thread(played.server.kill)
+                    await asyncio.to_thread(played.start)
+                else:
+                    await asyncio.to_thread(played.restart)
+                await publishing
+            await page.hear_of(publisher)
+            assert ({*page.statuses}, page.notices) == ({200}, [])

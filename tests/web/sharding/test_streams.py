@@ -237,3 +237,59 @@ async def test_pages_at_all_shards_miss_nothing_when_any_of_them_is_killed(tmp_p
                 await page.hear_of(publisher)
             # Nothing is lost, also of channels that had no messages.
             assert {name for name, _ in page.notices} <= {"missing"}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("frozen_s", [1.5, 5.0])
+async def test_pages_go_on_when_a_home_or_their_own_shard_was_frozen(
+    tmp_path: Path, frozen_s: float
+) -> None:
+    """A shorter time than others wait for an answer, and one after which they give up."""
+    async with fleet(tmp_path, SHARDS) as workers, AsyncExitStack() as stack:
+        pages = [
+            await stack.enter_async_context(EventReader(partial(_url, workers, shard), *asked))
+            for shard in range(SHARDS)
+            for asked in ((KEPT, ALSO), ["/kept/**", "/also/*", "/none"])
+        ]
+        publishers = [
+            await stack.enter_async_context(Publisher(partial(_url, workers, shard), channel))
+            for shard, channel in enumerate((KEPT, ALSO))
+        ]
+        for shard in range(SHARDS):
+            await asyncio.gather(*[each.publish(10) for each in publishers])
+            publishing = asyncio.gather(*[each.publish(30) for each in publishers])
+            workers.send(shard, signal.SIGSTOP)
+            await asyncio.sleep(frozen_s)
+            workers.send(shard, signal.SIGCONT)
+            await publishing
+        await asyncio.gather(*[each.publish(5) for each in publishers])
+        for page in pages:
+            for publisher in publishers:
+                await page.hear_of(publisher)
+            assert {*page.statuses} == {200}
+            assert {name for name, _ in page.notices} <= {"missing", "unavailable"}
+            page.check_ids()
+
+
+async def test_a_page_hears_of_other_homes_while_one_is_frozen(tmp_path: Path) -> None:
+    home, frozen = home_of("/kept"), home_of("/also")
+    async with fleet(tmp_path, SHARDS) as workers, AsyncExitStack() as stack:
+        doors = {*range(SHARDS)} - {frozen}
+        pages = [
+            await stack.enter_async_context(EventReader(partial(_url, workers, door), KEPT, ALSO))
+            for door in doors
+        ]
+        publisher = await stack.enter_async_context(Publisher(lambda: workers.urls[home], KEPT))
+        await publisher.publish(1)
+        for each in pages:
+            await each.hear_of(publisher)
+        workers.send(frozen, signal.SIGSTOP)
+        for _ in range(3):
+            # Longer than others wait for an answer.
+            await asyncio.sleep(1.5)
+            await publisher.publish(2)
+            for each in pages:
+                await each.hear_of(publisher)
+        workers.send(frozen, signal.SIGCONT)
+        for each in pages:
+            assert (each.statuses, each.broken, each.notices) == ({200: 1}, [], [])
