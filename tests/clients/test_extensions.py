@@ -29,10 +29,11 @@ def test_they_do_what_their_own_tests_say() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_pages_in_typescript_compile_with_their_declarations() -> None:
+@pytest.mark.parametrize("project", ["tsconfig.json", "tsconfig.vue.json"])
+def test_pages_in_typescript_compile_with_their_declarations(project: str) -> None:
     compiler = MODULES / ".bin" / "tsc"
     require(compiler.exists(), "tests/clients/node_modules/.bin/tsc (make setup-clients)")
-    command = [str(compiler), "--project", str(CLIENTS / "extensions")]
+    command = [str(compiler), "--project", str(CLIENTS / "extensions" / project)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stdout
 
@@ -61,7 +62,7 @@ def test_requests_take_two_kilobytes_without_comments_and_indentation() -> None:
     assert len("\n".join(said)) < 2048
 
 
-@pytest.mark.parametrize("script", ["delivery.js", "outbox.js"])
+@pytest.mark.parametrize("script", ["delivery.js", "outbox.js", "session_channels.js"])
 def test_so_is_all_that_a_page_loads_for_one(script: str) -> None:
     assert _loaded_bytes(script) < MOST_BYTES
 

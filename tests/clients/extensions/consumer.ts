@@ -2,9 +2,12 @@
 import {AckExtension, CometD, type Message} from "cometd";
 import {DeliveryExtension, Refuse, type DeliveryOptions} from "../../../static/js/delivery.js";
 import {FayeExtension, type FayeMessage} from "../../../static/js/faye.js";
+import {EventChannels} from "../../../static/js/event_channels.js";
 import {listen} from "../../../static/js/events.js";
 import {Outbox, PublishRefused, type Entry, type Reply} from "../../../static/js/outbox.js";
+import {useChannel} from "../../../static/js/react.js";
 import {RequestError, RequestExtension, type Asks} from "../../../static/js/request.js";
+import {SessionChannels} from "../../../static/js/session_channels.js";
 import {keep, recall, storageOf} from "../../../static/js/storage.js";
 import type {ConnectReply, EventMessage, Verdict} from "../../../static/js/wire.js";
 
@@ -57,6 +60,16 @@ export async function order(pieces: number): Promise<boolean> {
     }
 }
 
+const session = new SessionChannels<{pieces: number}>(cometd, delivery);
+const prices = new EventChannels({after: "-1"});
+
+/** What a component of React does. */
+export function Orders(): string[] {
+    const {messages, isConnected, error} = useChannel(session, "/orders", {confirm: true});
+    messages.filter(({data}) => data.pieces > 9).forEach((each) => session.refuse(each, "user.stock.empty"));
+    return isConnected ? messages.map(({ext}) => `${ext?.delivery?.id}`) : [error ?? "not connected"];
+}
+
 export function misuse(): unknown {
     // @ts-expect-error: an option that there is not
     new DeliveryExtension({sesion: "shop/1"});
@@ -68,6 +81,10 @@ export function misuse(): unknown {
     new Outbox(cometd, {name: 7});
     // @ts-expect-error: nothing is known of what was kept
     recall(storageOf("localStorage"), "told").length;
+    // @ts-expect-error: nothing that came by /events is refused
+    prices.refuse(useChannel(prices, "/prices/1").messages[0]);
+    // @ts-expect-error: only the composable for Vue takes a getter
+    useChannel(session, () => "/orders");
     // @ts-expect-error: a code has a family
     new Refuse("no stock");
     // @ts-expect-error: an option of a publish that there is not
