@@ -10,7 +10,7 @@ from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.hooks import check_hook, check_outcome
-from holdfast.bayeux.wire.identity import Grants, Identity
+from holdfast.bayeux.wire.identity import SERVER, Grants, Identity
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.delivery.basics.channels import PRESENCE, Channel, Channels, covers, overlaps
 
@@ -258,6 +258,9 @@ class Rights:
         channel: Channel,
         message: Json,
     ) -> None:
+        if session.identity.role == SERVER:
+            # The settings say what it receives.
+            return
         if not is_granted(operation, session.identity.grants, channel):
             raise Refused(_ERRORS[operation, purpose], _BY_RULES)
         denial = self._ask_policy(operation, session, channel.name, message)

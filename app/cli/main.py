@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _LISTED = {each.name: each.help for each in LISTED}
 # These are in `rows.py`; all others have a module each.
-_ROWS = ("audit", "channel", "topic", "subject", "work", "reader", *_LISTED)
+_ROWS = ("audit", "channel", "topic", "subject", "work", "reader", "webhook", *_LISTED)
 # The module and help text of each command, in groups. A module is imported when its command is
 # used, so that help need not wait for the server's modules, nor scripts for those that draw tables.
 GROUPS = {
@@ -46,6 +46,7 @@ GROUPS = {
         "subject": "List and clear messages that wait for subjects.",
         "work": "List and clear work queues; show their receivers.",
         "reader": "List requests that read histories without a session.",
+        "webhook": "List the URLs to which this server posts messages.",
         **_LISTED,
         "message": "Show where a message is, and every step that the journal has of it.",
         "dead": "List, replay and remove dead letters.",

@@ -22,7 +22,8 @@ MessageId = Annotated[
 Force = Annotated[bool, typer.Option(help="Discard messages that wait in queues.")]
 
 audit, channel, topic = Program(), group_of_commands(), group_of_commands()
-subject, work, reader = group_of_commands(), group_of_commands(), group_of_commands()
+subject, work = group_of_commands(), group_of_commands()
+reader, webhook = group_of_commands(), group_of_commands()
 
 _DETAIL: Column = ("DETAIL", lambda item: brief(item["detail"]) if item["detail"] else "")
 _RECEIVERS = ("key", "state", "active", "has_connection", "waiting", "in_flight")
@@ -159,6 +160,21 @@ def list_readers() -> None:
     """List requests to /streams and /events that wait for messages, the first to come first."""
 
 
+@webhook.callback()
+def group_of_webhooks() -> None:
+    """Let the only command have a name."""
+
+
+@lists(
+    webhook,
+    "list",
+    "/webhooks",
+    ("name", "url", "state", "waiting", "delivered", "failed", age("failed_at"), "failure"),
+)
+def list_webhooks() -> None:
+    """List webhooks: whether each is called now, what waits, and the last failure."""
+
+
 def _listed(row: Listed) -> Program:
     """Return the commands for what operators list and cancel by id."""
     program, path = group_of_commands(), f"/{row.name}"
@@ -183,5 +199,6 @@ PROGRAMS = {
     "subject": subject,
     "work": work,
     "reader": reader,
+    "webhook": webhook,
     **{each.name: _listed(each) for each in LISTED},
 }

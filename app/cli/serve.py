@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import orjson
 import uvloop
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from holdfast import logs, settings
 from holdfast.cli.flags import ConfigFile, GivenSettings
@@ -26,7 +26,7 @@ from holdfast.compose import CannotStart, Dismissed, running
 from holdfast.compose.placement import Placement, alone
 from holdfast.compose.succession import Succession
 from holdfast.distribution import name_clash
-from holdfast.settings import ChannelSettings, Settings
+from holdfast.settings import ChannelSettings, Settings, WebhookSettings
 from holdfast.settings.environment import LIST
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.supervisor.control import Channel, Say, given_channel, reason
@@ -46,6 +46,8 @@ _FORMS = {
 # Settings that the supervisor goes by.
 _OF_SUPERVISOR = ("restart_timeout", "frozen_timeout", "silent_timeout")
 _DEFAULT_FILE = Path("holdfast.toml")
+# The settings that are tables, and what is in their rows.
+_TABLES: dict[object, type[BaseModel]] = {"channels": ChannelSettings, "webhooks": WebhookSettings}
 # In bytes. The C library keeps up to twice as much free memory.
 _LARGEST_FREED = 4 * 1024 * 1024
 
@@ -116,15 +118,21 @@ def read_settings(config: Path | None, given: dict[str, Any]) -> Settings:
         raise CannotStart(f"config: the file {config} does not exist")
     file = config or (_DEFAULT_FILE if _DEFAULT_FILE.is_file() else None)
     try:
-        if "channels" in given:
-            given["channels"] = orjson.loads(given["channels"])
-        return settings.read(file, given)
+        return settings.read(file, {name: _read_table(name, given[name]) for name in given})
     except ValidationError as error:
         raise CannotStart("\n".join(_complaint(fault) for fault in error.errors())) from error
-    except orjson.JSONDecodeError as error:
-        raise CannotStart(f"channels: not JSON: {error}") from error
     except ValueError as error:
         raise CannotStart(str(error)) from error
+
+
+def _read_table(name: str, value: Any) -> Any:
+    """Return the value of a flag, which is JSON for tables."""
+    if name not in _TABLES:
+        return value
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError as error:
+        raise CannotStart(f"{name}: not JSON: {error}") from error
 
 
 def _complaint(fault: Any) -> str:
@@ -134,7 +142,7 @@ def _complaint(fault: Any) -> str:
         from holdfast.settings.suggestion import did_you_mean
 
         *place, name = fault["loc"]
-        known = (ChannelSettings if place else Settings).model_fields
+        known = (_TABLES[place[0]] if place else Settings).model_fields
         text = f"this setting does not exist{did_you_mean(str(name), known)}"
     elif fault["type"] == "list_type":
         text += f": write {LIST}"

@@ -293,10 +293,18 @@ async def _begin(
     _adopt(succession, listeners, stack)
     # Not before this process serves: the former one may go on, and knows nothing of this one's.
     administration.replays.resume_soon()
+    webhooks = None
+    if settings.webhooks:
+        from holdfast.compose.webhooks import open_webhooks
+
+        listening = [*sockets.main, *sockets.admin]
+        former = None if storage.goes_on else administration.letters
+        webhooks = await open_webhooks(settings, endpoint, listening, stack, former)
     return RunningServer(
         *(settings, url, bayeux, storage, ticker, run, administration.replays),
         *(parts.heads, websockets, listeners[MAIN], Leaving(endpoint, websockets, listeners)),
         *(parts.tasks, succession, parts.forwarding, parts.sharding),
+        webhooks=webhooks,
     )
 
 

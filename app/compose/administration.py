@@ -23,6 +23,7 @@ from holdfast.settings import Settings
 from holdfast.store.audit import Audit
 from holdfast.store.framing.journal_frames import JournalFrames
 from holdfast.store.letters.administration import Letters
+from holdfast.store.letters.search import LetterSearch
 from holdfast.store.letters.upkeep import LetterUpkeep
 from holdfast.store.links.reader import Reader
 from holdfast.store.pipeline_results import PipelineResults
@@ -61,6 +62,7 @@ class Administration:
     """The parts that run for as long as the server."""
 
     application: "web.Application"
+    letters: LetterSearch
     replays: Replays
     alerts: Alerts
     # What it does with other workers, if there are any.
@@ -166,7 +168,7 @@ def make_administration(
     admin = make_admin(handlers, tokens, clock, _feed_of(endpoint), by_login, opened)
     tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
     run_until_closed(stack, tokens_watch.run())
-    return Administration(*(admin, replays, alerts, joint), logins)
+    return Administration(*(admin, letters.search, replays, alerts, joint), logins)
 
 
 def _shard_views(

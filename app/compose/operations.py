@@ -35,6 +35,7 @@ STEPS = (
     "shared_queues",
     "delayed",
     "readers",
+    "webhooks",
     "topics",
     "letters",
     "messages",
@@ -81,6 +82,7 @@ class Operated:
         from holdfast.web.admin.system import SystemResource
         from holdfast.web.admin.topics import TopicResource
         from holdfast.web.admin.upgrade import UpgradeResource
+        from holdfast.web.admin.webhooks import WebhookResource
 
         server, search, figures = self.server, self.letters.search, self.figures
         shards = self.shards()
@@ -89,6 +91,7 @@ class Operated:
             SessionResource(server, search),
             SharedQueueResource(server),
             ReaderResource(server),
+            WebhookResource(server),
             *[each(server) for each in LISTS],
             TopicResource(server),
             LetterResource(server, self.letters, self.replays),

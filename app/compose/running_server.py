@@ -26,6 +26,7 @@ from holdfast.web.websockets.websocket import WebSocketFrontEnd
 if TYPE_CHECKING:
     from holdfast.compose.forwarding import Forwarding
     from holdfast.compose.sharding import Sharding
+    from holdfast.web.webhooks.senders import Webhooks
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,8 @@ class RunningServer:
     # None if there is no other shard.
     forwarding: "Forwarding | None" = None
     sharding: "Sharding | None" = None
+    # None if the settings have none.
+    webhooks: "Webhooks | None" = None
     # Whether the next process may open the store.
     gives_store: bool = False
     # Whether the next process has what this one had, or will get it from the store.
@@ -91,6 +94,7 @@ class RunningServer:
             raise
 
     async def _leave(self) -> None:
+        await self._pause_webhooks()
         await self.doors.pause(_READING_S)
         if self.forwarding is not None:
             await self.forwarding.settle_giving()
@@ -109,6 +113,10 @@ class RunningServer:
         self.gives_store = True
         await self.storage.give()
         self.has_left = True
+
+    async def _pause_webhooks(self) -> None:
+        if self.webhooks is not None:
+            await self.webhooks.pause(_ANSWERING_S)
 
     async def _write_given(self) -> None:
         shown = {} if self.sharding is None else self.sharding.shown
@@ -184,6 +192,8 @@ class RunningServer:
         if self.forwarding is not None:
             await self.forwarding.take_back()
         await self.doors.take_back()
+        if self.webhooks is not None:
+            self.webhooks.go_on()
 
     async def hand_over(self, door: int) -> None:
         """Hand the connections over to the next process, which serves."""
@@ -200,6 +210,7 @@ class RunningServer:
 
     async def stop(self, timeout_s: float) -> None:
         """Stop in order: clients get what is pending, and are told to return later."""
+        await self._pause_webhooks()
         self.listener.stop_accepting()
         self.heads.end_connections()
         # Pending data leaves first; then connections are closed without waiting.

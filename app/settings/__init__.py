@@ -17,8 +17,16 @@ from holdfast.settings.protocol import BayeuxSettings, TransportSettings
 from holdfast.settings.section import Section
 from holdfast.settings.server import ServerSettings
 from holdfast.settings.store import StoreSettings
+from holdfast.settings.webhooks import WebhookSettings, WebhooksSettings
 
-__all__ = ["OF_THE_COMMAND_LINE", "SECTIONS", "ChannelSettings", "Settings", "read"]
+__all__ = [
+    "OF_THE_COMMAND_LINE",
+    "SECTIONS",
+    "ChannelSettings",
+    "Settings",
+    "WebhookSettings",
+    "read",
+]
 
 # The chat is off if channel names may not be this long.
 _CHAT_LENGTH = len("/service/chat/private")
@@ -33,6 +41,7 @@ class Settings(
     TransportSettings,
     CookieSettings,
     LoginSettings,
+    WebhooksSettings,
     ExtensionSettings,
     DeliverySettings,
     BayeuxSettings,
@@ -48,6 +57,8 @@ class Settings(
             raise ValueError("login_header needs trusted_proxies: others could send any header")
         if self.login_certificate and self.tls_client_ca is None:
             raise ValueError("login_certificate needs tls_client_ca, which verifies certificates")
+        if self.webhooks and not self.delivery:
+            raise ValueError("webhooks need delivery: they give verdicts")
         self._check_cookie()
         if self.chat and (
             self.max_channel_length < _CHAT_LENGTH or self.max_channel_segments < _CHAT_SEGMENTS

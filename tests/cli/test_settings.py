@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import typer
+from pydantic import SecretStr
 from typer.testing import CliRunner, Result
 
 from holdfast.cli.flags import ConfigFile, GivenSettings
@@ -14,9 +15,20 @@ from holdfast.cli.main import program
 from holdfast.cli.program import Program, WithManyOptions
 from holdfast.cli.serve import read_settings, telling_failures
 from holdfast.cli.value_types import value_type
-from holdfast.settings import SECTIONS, ChannelSettings, Settings
+from holdfast.settings import SECTIONS, ChannelSettings, Settings, WebhookSettings
 from holdfast.units import unit_of
 from tests.serving import as_toml
+
+SECRET = "whsec_" + "c2VjcmV0" * 4
+
+
+def hook(**changed: object) -> str:
+    """The table of one webhook, with these changes."""
+    usual = {"url": "https://a.example", "secret": SECRET, "channels": ["/a"]}
+    return json.dumps({"a": {**usual, **changed}})
+
+
+HOOK = hook()[len('{"a": ') : -1]
 
 # Each setting with a value that is not its default, and how it reads on the command line.
 SAMPLES: dict[str, tuple[Any, list[str]]] = {
@@ -94,6 +106,10 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "chat": (False, []),
     "timestamp": (True, []),
     "max_inactivity": (6, ["6"]),
+    "webhooks": (
+        {"a": WebhookSettings(url="https://a.example", secret=SecretStr(SECRET), channels=["/a"])},
+        [hook()],
+    ),
     "login_keys": ("key.pem", ["key.pem"]),
     "login_issuer": ("https://id.example", ["https://id.example"]),
     "login_audience": (["push", "chat"], ["push", "chat"]),
@@ -282,6 +298,27 @@ WRONG: list[tuple[str, str]] = [
     ("channels", '{"/a": {"history": 5, "work_queue": true}}'),
     ("channels", '{"/a": {"readonly": true}}'),
     ("channels", '{"/a": {"presence": "for some"}}'),
+    ("webhooks", "[]"),
+    ("webhooks", f'{{"A": {HOOK}}}'),
+    ("webhooks", f'{{"a b": {HOOK}}}'),
+    ("webhooks", '{"a": {}}'),
+    ("webhooks", hook(url="ftp://a.example")),
+    ("webhooks", hook(url="http://a.example")),
+    ("webhooks", hook(url="https:///path")),
+    ("webhooks", hook(url="https://a.example:99999")),
+    ("webhooks", hook(url="https://me:pw@a.example")),
+    ("webhooks", hook(url="https://a.example/#here")),
+    ("webhooks", hook(secret="secret")),
+    ("webhooks", hook(secret="whsec_c2hvcnQ=")),
+    ("webhooks", hook(secret="whsec_" + "c2VjcmV0" * 30)),
+    ("webhooks", hook(former_secret="")),
+    ("webhooks", hook(channels=[])),
+    ("webhooks", hook(channels=["/meta/connect"])),
+    ("webhooks", hook(events=["weather"])),
+    ("webhooks", hook(delays=[1] * 21)),
+    ("webhooks", hook(timeout=60_001)),
+    ("webhooks", hook(in_flight=17)),
+    ("webhooks", hook(redirects=True)),
     ("guard_window", "999"),
     ("guard_receivers", "0"),
     ("guard_messages", "0"),
@@ -422,7 +459,7 @@ def as_variable(name: str) -> str:
 
 def as_file_value(name: str) -> Any:
     value, texts = SAMPLES[name]
-    if name == "channels":
+    if name in ("channels", "webhooks"):
         return json.loads(texts[0])
     return str(value) if isinstance(value, Path) else value
 

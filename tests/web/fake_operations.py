@@ -57,6 +57,7 @@ from holdfast.web.admin.system_views import (
 from holdfast.web.admin.topic_views import Topic
 from holdfast.web.admin.upgrade import Upgrade
 from holdfast.web.admin.views import Item, Page, TableColumn
+from holdfast.web.admin.webhooks import Webhook, WebhookState
 
 NOW_MS = 1_790_000_000_000
 HOLDBACK = "user.update.holdback"
@@ -399,6 +400,14 @@ class FakeOperations:
         self._fail()
         self._changed(who, "work.clear", channel)
         return ClearedQueue(2)
+
+    async def webhooks(self, cursor: str | None, limit: int) -> Page[Webhook]:
+        self._fail()
+        shop = Webhook(
+            *("shop", "https://shop.example", WebhookState.WAITS, 3, 120, 2),
+            *("503 Service Unavailable: try later", NOW_MS - 4_000),
+        )
+        return Page([shop], None)
 
     async def readers(self, cursor: str | None, limit: int, *, sort: str = "") -> Page[Reader]:
         self._fail()

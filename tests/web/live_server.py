@@ -38,6 +38,7 @@ from holdfast.web.admin.system import SystemResource
 from holdfast.web.admin.tallying import Tallying
 from holdfast.web.admin.topics import TopicResource
 from holdfast.web.admin.upgrade import UpgradeResource
+from holdfast.web.admin.webhooks import WebhookResource
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import StoreProcess, store_process, until
 from tests.unit.bayeux.harness import Asked, Client, Json, Server
@@ -56,6 +57,7 @@ class Api(NamedTuple):
     sessions: SessionResource
     queues: SharedQueueResource
     readers: ReaderResource
+    webhooks: WebhookResource
     delayed: DelayedResource
     topics: TopicResource
     letters: LetterResource
@@ -126,6 +128,7 @@ class LiveServer(Server):
             SessionResource(server, search),
             SharedQueueResource(server),
             ReaderResource(server),
+            WebhookResource(server),
             DelayedResource(server),
             TopicResource(server),
             LetterResource(server, self.letters, self.replays),

@@ -7,6 +7,7 @@ from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.hooks import HookFailed, check_hook, is_own, names_of
+from holdfast.bayeux.wire.identity import SERVER
 from holdfast.bayeux.wire.reserved import RESERVED_EXT, refuse_ext
 
 if TYPE_CHECKING:
@@ -45,6 +46,15 @@ class InstalledExtensions:
             others = self.checks.get(name, ()) if name in self.owned else ()
             self.checks[name] = (*others, *own) if others else own
         self.owned |= extension.owns
+
+    def of(self, session: Session) -> "Sequence[ServerExtension]":
+        """Return the extensions that may have a part in a session.
+
+        An application's extensions are for clients, not for sessions of the server.
+        """
+        if session.identity.role != SERVER:
+            return self.all
+        return [each for each in self.all if "delivery" in each.owns]
 
     def check(self, message: Json) -> None:
         """Run the checks of the keys in `ext`. Raises `Refused`."""

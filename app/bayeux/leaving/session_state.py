@@ -17,7 +17,7 @@ from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.status import last_seen_ms
 from holdfast.bayeux.state.cursors import Cursors, cursors_of, set_cursors
 from holdfast.bayeux.state.subscription_details import known_details, lost_subscriptions
-from holdfast.bayeux.wire.identity import Identity
+from holdfast.bayeux.wire.identity import SERVER, Identity
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.basics.session_states import SessionInput, SessionState
@@ -182,7 +182,8 @@ def go_on(life: SessionLife, session: Session, left: Mapping[str, Any], now: flo
         remember_told_timeout(session, timeout_s)
     if rest_interval_s != interval_s:
         session.rest_interval_s = rest_interval_s
-    if session.identity.grants is None and not session.identity.warrant:
+    identity = session.identity
+    if identity.grants is None and not identity.warrant and identity.role != SERVER:
         # No extension answers for the role.
         session.identity.role = ""
     _enter_state(session, SessionState(left["state"]))

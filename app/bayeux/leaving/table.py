@@ -222,6 +222,12 @@ TABLE: Final = (
         (*_of("Bayeux", "streams"), *_of("ServerState", "readers")),
     ),
     Row(
+        "calls of webhooks, and how many there were",
+        Fate.ANSWERED,
+        "those that take too long are made again; metrics begin again",
+        _of("ServerState", "webhooks"),
+    ),
+    Row(
         "sockets of sessions",
         Fate.RECOMPUTED,
         "the next message over the socket names the session",
@@ -352,7 +358,8 @@ TABLE: Final = (
         (
             *_of("ServerState", "_cursor_forms _on_ready _others calls channels client_ids epoch"),
             *_of("ServerState", "error_handlers installed is_turn_over journal keeps_history log"),
-            *_of("ServerState", "homes node options phase request_events rights rules run_later"),
+            *_of("ServerState", "hold_events homes node options phase request_events rights"),
+            *_of("ServerState", "rules run_later"),
             *_of("ServerState", "queue_limits request_limits services shards store system_events"),
             *_of("SessionLife", "channel_holds ends failures hand_overs settlement state"),
             *_of("SessionLife", "undelivered"),

@@ -11,6 +11,7 @@ from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.state.cursors import Cursors, set_cursors
 from holdfast.bayeux.state.former_client import remember_former_client
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.identity import SERVER
 from holdfast.bayeux.wire.known_options import QosInvalid
 from holdfast.bayeux.wire.login import Login
 from holdfast.bayeux.wire.subscribe_qos import SubscribeQos
@@ -28,6 +29,7 @@ from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.queues.dispatcher import Dispatcher, QueueHold
 from holdfast.delivery.queues.in_flight import by_seq
 from holdfast.delivery.queues.queue import CallbackQueue
+from holdfast.delivery.queues.receivers import WEBHOOKS
 from holdfast.delivery.requests.reply_channels import ReplyChannel, give_reply_channel
 from holdfast.delivery.shared_queues.unclaimed_names import leave_unclaimed
 
@@ -96,7 +98,7 @@ def begin_again(
     state.subjects.join(session)
     _withhold(life, session, withheld)
     _subscribe(life, session, record)
-    for extension in state.installed.all:
+    for extension in state.installed.of(session):
         try:
             agreed = extension.resume(session, now)
         except Exception as error:
@@ -137,6 +139,8 @@ def _identify(session: Session, record: SessionRecord, state: ServerState) -> No
     identity.needs_cookie, identity.is_of_page = record.needs_cookie, record.is_of_page
     identity.role = state.rights.role_of(record.warrant)
     identity.warrant = record.warrant if identity.has_role else ""
+    if record.key.startswith(WEBHOOKS):
+        identity.role = SERVER
     identity.login = None if record.login is None else Login.of_json(record.login)
 
 
@@ -150,7 +154,7 @@ def _remember_former_client(session: Session, record: SessionRecord, state: Serv
 def _terms_of(record: SessionRecord, longest_s: float) -> Terms | None:
     if not record.delivery:
         return None
-    terms = Terms.of(record.delivery)
+    terms = Terms.of(record.delivery, is_kept=True)
     if record.is_granted:
         return replace(terms, is_granted=True)
     return terms.waiting_at_most(longest_s)
@@ -172,7 +176,7 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
             lost.append(name)
         else:
             state.subscriptions.add(session, pattern, qos)
-            if state.presence.is_visible(pattern):
+            if state.presence.is_visible(pattern) and session.identity.role != SERVER:
                 state.presence.restore(pattern.name, session)
     for name in lost:
         state.subscriptions.note_lost(session, name)

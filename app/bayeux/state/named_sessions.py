@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.bayeux.session import Session
+from holdfast.delivery.queues.receivers import WEBHOOKS
 
 
 class NameOwner(NamedTuple):
@@ -21,6 +22,8 @@ class NamedSessions:
     def __init__(self) -> None:
         self._by_key: dict[str, Session] = {}
         self._by_subject: dict[str, dict[str, Session]] = {}
+        # The sessions of the server itself, by key.
+        self.of_server: dict[str, Session] = {}
         self._owners: dict[str, NameOwner] = {}
         # How many names each browser or address has.
         self.of_browser: Counter[str] = Counter()
@@ -35,6 +38,8 @@ class NamedSessions:
     def add(self, session: Session) -> None:
         key = session.key
         self._by_key[key] = session
+        if key.startswith(WEBHOOKS):
+            self.of_server[key] = session
         self._by_subject.setdefault(session.subject, {})[key] = session
         self.claim(session)
 
@@ -54,6 +59,7 @@ class NamedSessions:
         if self._by_key.get(key) is not session:
             return
         del self._by_key[key]
+        self.of_server.pop(key, None)
         siblings = self._by_subject[session.subject]
         del siblings[key]
         if not siblings:

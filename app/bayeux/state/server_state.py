@@ -23,14 +23,14 @@ from holdfast.bayeux.state.request_events import RequestEvents
 from holdfast.bayeux.state.service_channels import Services
 from holdfast.bayeux.state.session_registry import Sessions, SharedQueueSessions
 from holdfast.bayeux.state.subscriptions import Subscriptions
-from holdfast.bayeux.state.system_events import SystemEvents
+from holdfast.bayeux.state.system_events import HoldEvents, SystemEvents
 from holdfast.bayeux.state.topic_changes import TopicChanges
 from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.codec import Json, RequestLimits
 from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.delivery.basics.channels import HELD_ROW, Channels, Kind
 from holdfast.delivery.basics.node import Node
-from holdfast.delivery.basics.notices import Notices
+from holdfast.delivery.basics.notices import NoticeKind, Notices
 from holdfast.delivery.guard.holds import Guard, GuardLimits
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.journal_port import DeliveryJournal
@@ -53,6 +53,7 @@ from holdfast.settings import Settings
 
 if TYPE_CHECKING:
     from holdfast.bayeux.state.waiting_readers import WaitingReader
+    from holdfast.bayeux.state.webhook_figures import WebhookFigures
     from holdfast.delivery.ports.homes import HomesPort
     from holdfast.delivery.ports.neighbours import Neighbours
     from holdfast.delivery.ports.other_shards import OthersPort
@@ -79,6 +80,10 @@ class ServerState:
     # What the other shards are, and which of them has what; None if there are none.
     homes: "HomesPort | None"
     _others: "OthersPort | None"
+    # Requests that wait for messages of histories, of any shard, by id.
+    readers: "dict[str, WaitingReader]"
+    # The webhooks that this process calls, by name.
+    webhooks: "dict[str, WebhookFigures]"
 
     def __init__(
         self,
@@ -117,21 +122,21 @@ class ServerState:
         # The epoch identifies the store in cursors: another store has another one.
         self.calls, self.epoch = Calls(self.homes, self.log), epoch
         self._cursor_forms = self._forms_of_cursors()
-        self.journal = journal
-        self.backlog = Backlog(self.wake, is_turn_over)
+        self.journal, self.backlog = journal, Backlog(self.wake, is_turn_over)
         self.channels = Channels(options.max_channel_length, options.max_channel_segments)
         self.rules = ChannelRules(self.channels, options)
-        self.guard = self._guard()
-        self.notices, self.refused_publishes = Notices(), RefusedPublishes(journal)
+        self.guard, self.notices = self._guard(), Notices(self._noticed)
+        self.refused_publishes = RefusedPublishes(journal)
         # Sessions with a lazy message of this turn, and its delay in seconds.
         self.lingering: list[tuple[Session, float]] = []
-        self.store, self.ledger = store, Ledger(store, journal)
-        self.routes, self.counters = Routes[Session](), self.ledger.counters
+        self.store, self.ledger, self.routes = store, Ledger(store, journal), Routes[Session]()
+        self.counters = self.ledger.counters
         self.histories = self._histories()
         self.topic_changes = TopicChanges(self.backlog, store, self.histories, node)
         self.topics = self._topics()
         self.hub = self._hub(settling)
         self.system_events = SystemEvents(self.channels, self.hub, node)
+        self.hold_events = HoldEvents(self.channels, self.backlog, self.system_events)
         self.keeps_history = any(rule.history is not None for rule in self.rules.all)
         self.presence_events = PresenceEvents(
             self.channels, self.routes, self.backlog, self.system_events
@@ -174,13 +179,15 @@ class ServerState:
             work=self.work,
             quotas=self.quotas,
         )
-        # Requests that wait for messages of histories, of any shard, by id.
-        self.readers: dict[str, WaitingReader] = {}
+        self.readers, self.webhooks = {}, {}
         self.services, self.error_handlers = Services(self.channels), ErrorHandlers(self.channels)
 
     def _forms_of_cursors(self) -> list[CursorForm]:
         has_history = None if self._others is None else self._has_history
         return [CursorForm(self.epoch, has_history, has_replay_ids=has) for has in (False, True)]
+
+    def _noticed(self, kind: "NoticeKind", about: str, text: str) -> None:
+        self.hold_events.noticed(kind, about, text)
 
     def _hub(self, settling: "SettlingPort[Session]") -> Hub[Session]:
         return Hub(

@@ -13,6 +13,7 @@ from holdfast.bayeux.state.subscription_details import (
 )
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.identity import SERVER
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.delivery.basics.channels import Channel, overlaps
@@ -61,7 +62,7 @@ class Subscriptions:
         self.check_create(session, patterns, message)
         for channel in patterns.values():
             self.add(session, channel, qos)
-            if self._presence.is_visible(channel):
+            if self._presence.is_visible(channel) and session.identity.role != SERVER:
                 self._presence.join(channel.name, session)
         if more:
             self._quotas.count_subscriptions(session, more)

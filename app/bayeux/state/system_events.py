@@ -1,15 +1,36 @@
-"""Events of the server itself, for operators who have subscribed to its channels."""
+"""Events of the server itself, for operators and webhooks that have subscribed to its channels."""
+
+from collections import deque
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
 
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.backlog import Backlog
 from holdfast.bayeux.wire.codec import Json
 from holdfast.delivery.basics.channels import LISTENS_ROW, Channel, Channels
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.basics.node import Node, shard_of
+from holdfast.delivery.basics.notices import CHANNEL_FREE, CHANNEL_HELD, HELD, RESUMED, NoticeKind
 from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.publishes import Publish
 from holdfast.delivery.routing.selections import Candidate
+
+if TYPE_CHECKING:
+    from holdfast.delivery.queues.dispatcher import QueueHold
+
+HOLDBACK: Final = "/sys/holdback"
+# Which holds are told again after a kill.
+_LATEST_MS: Final = 2000
+# What is held back or flows again, by the notice that says so, and whether it is held.
+_MEANINGS: Final = {
+    HELD: ("session", True),
+    RESUMED: ("session", False),
+    CHANNEL_HELD: ("channel", True),
+    CHANNEL_FREE: ("channel", False),
+}
 
 
 class SystemEvents:
@@ -47,3 +68,42 @@ class SystemEvents:
         publish.message = message
         publish.candidate = Candidate(channel=channel.name, data=event.get("data"))
         self._hub.publish(publish)
+
+
+class HoldEvents:
+    """Reports on `/sys/holdback` holds and their ends. Many at once take several turns."""
+
+    def __init__(self, channels: Channels, backlog: Backlog, events: SystemEvents) -> None:
+        self._channel = channels.named(HOLDBACK)
+        self._backlog = backlog
+        self._events = events
+        self._unpublished: deque[Json] = deque()
+
+    def noticed(self, kind: NoticeKind, about: str, text: str) -> None:
+        """Report a notice if it is about a hold."""
+        meaning = _MEANINGS.get(kind)
+        if meaning is None or not self._events.has_listeners(self._channel):
+            return
+        what, is_held = meaning
+        name = f"client/{about}" if what == "session" else about
+        if not self._unpublished:
+            self._backlog.add(self._publish_next)
+        self._unpublished.append({what: name, "held": is_held, "reason": text})
+
+    def tell_again(self, sessions: Iterable[Session]) -> None:
+        """Report the latest holds of sessions again: the process that was killed may not have."""
+        held = [(hold.since, each, hold) for each in sessions if (hold := _hold_of(each))]
+        newest = max((since for since, _, _ in held), default=0)
+        for since, session, hold in sorted(held, key=itemgetter(0)):
+            if since > newest - _LATEST_MS:
+                self.noticed(HELD, session.key, hold.who)
+
+    def _publish_next(self, now: float) -> bool:
+        """Publish one event. Returns whether any are left."""
+        if self._unpublished:
+            self._events.publish({"channel": HOLDBACK, "data": self._unpublished.popleft()})
+        return bool(self._unpublished)
+
+
+def _hold_of(session: Session) -> "QueueHold | None":
+    return None if session.dispatcher is None else session.dispatcher.hold_record

@@ -11,6 +11,8 @@ NO_COOKIE: Final = ""
 # The values of `Identity.role`. Operators may change things, readers may not.
 OPERATOR: Final = "operator"
 READER: Final = "reader"
+# The role of sessions of the server itself, which no client can have.
+SERVER: Final = "server"
 
 if TYPE_CHECKING:
     from holdfast.bayeux.wire.login import Login
@@ -68,7 +70,7 @@ class Identity:
 
     @property
     def has_role(self) -> bool:
-        """Whether the client is an operator or a reader."""
+        """Whether the client is an operator, a reader, or the server itself."""
         return self.role != ""
 
     @property

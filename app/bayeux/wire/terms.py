@@ -11,7 +11,7 @@ from holdfast.bayeux.wire.known_options import LONGEST_MS
 from holdfast.delivery.basics.json_text import whole
 from holdfast.delivery.messages.verdicts import QUOTABLE
 from holdfast.delivery.queues.dispatcher import Policy
-from holdfast.delivery.queues.receivers import NOBODY
+from holdfast.delivery.queues.receivers import NOBODY, WEBHOOK_NAME, WEBHOOKS
 
 SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.@+~-]{1,62}")
 # Without commas and colons, which separate the parts of an error.
@@ -20,6 +20,7 @@ NAME_INVALID = (
     "as joe/1)"
 )
 _NAME = re.compile(rf"(?:client/)?({SUBJECT.pattern})(?:/(?:session/)?([1-9][0-9]{{0,8}}))?")
+_OF_WEBHOOK = re.compile(rf"({WEBHOOKS}{WEBHOOK_NAME.pattern})/(1)")
 # A client's options. Verdicts may come with any message, including a handshake.
 _OPTIONS = frozenset(
     [
@@ -80,12 +81,15 @@ class Terms:
         return Policy(self.retries, self.delay / 1000)
 
     @classmethod
-    def of(cls, asked: object) -> Self:
-        """Read the requested terms. Raises `TermsInvalid`."""
+    def of(cls, asked: object, *, is_kept: bool = False) -> Self:
+        """Read the terms that a client requests, or a stored session has.
+
+        Raises `TermsInvalid`.
+        """
         options = {} if asked is True else asked
         if not isinstance(options, Mapping):
             raise TermsInvalid("delivery")
-        name = _name(options.get("session"))
+        name = _name(options.get("session"), _OF_WEBHOOK if is_kept else None)
         is_named = bool(name.get("number"))
         queue = options.get("queue")
         if queue is None:
@@ -185,15 +189,22 @@ def session_timeout_s(terms: Terms | None, longest_s: float) -> float:
     return longest_s if terms is None else terms.timeout / 1000
 
 
-def _name(asked: object) -> dict[str, Any]:
-    """Read `"joe/1"`, `"joe"`, or an object with a name and its options."""
+def _name(asked: object, others: re.Pattern[str] | None) -> dict[str, Any]:
+    """Read `"joe/1"`, `"joe"`, or an object with a name and its options.
+
+    `others` are the names that are allowed besides clients' names.
+    """
     if asked is None:
         return {}
     options = {"name": asked} if isinstance(asked, str) else asked
     name = options.get("name") if isinstance(options, Mapping) else None
-    found = _NAME.fullmatch(name) if isinstance(name, str) else None
-    if found is None or not is_subject(found[1]) or not isinstance(options, Mapping):
+    if not isinstance(options, Mapping) or not isinstance(name, str):
         raise TermsInvalid(NAME_INVALID)
+    found = others and others.fullmatch(name)
+    if found is None:
+        found = _NAME.fullmatch(name)
+        if found is None or not is_subject(found[1]):
+            raise TermsInvalid(NAME_INVALID)
     return {
         "subject": found[1],
         "number": int(found[2] or 0),

@@ -1,7 +1,10 @@
 """Logs notices about sessions and addresses at once, and limits how many there are."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from holdfast.delivery.basics.ignoring import ignore
 
 log = logging.getLogger(__name__)
 
@@ -63,17 +66,22 @@ class Notices:
     """Logs the first notice of a kind at once, and the number of repeats when the window ends.
 
     Call `beat` regularly; it ends the window.
+
+    Args:
+        listener: Hears each notice, also a repeat.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, listener: Callable[[NoticeKind, str, str], None] = ignore) -> None:
         # Repeats since the last log line, by session and reason.
         self._logged: dict[NoticeKind, dict[tuple[str, str], int]] = {
             each: {} for each in NOTICE_KINDS
         }
         self._ends_at = 0.0
+        self._listener = listener
 
     def report(self, kind: NoticeKind, session: str, reason: str, count: int = 1) -> None:
         """Report `count` notices of this kind about a session or an address."""
+        self._listener(kind, session, reason)
         logged = self._logged[kind]
         case = (session, reason)
         if case in logged:

@@ -1,5 +1,6 @@
 """Receivers of messages."""
 
+import re
 from sys import intern
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _WRITTEN: Final = SettledBy.WRITTEN
 NOBODY: Final = "anonymous"
+# How the subjects of webhooks begin, before their names. Subjects of clients have no slash.
+WEBHOOKS: Final = "webhook/"
+WEBHOOK_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 
 class Receiver(Timed):

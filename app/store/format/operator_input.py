@@ -64,7 +64,8 @@ Ms = Annotated[
 AnyLetterState = Annotated[LetterState, values_of(LetterState)]
 # Subject and number: joe/1.
 SessionKey = Annotated[str, Field(max_length=256, pattern=VISIBLE)]
-Subject = Annotated[str, Field(max_length=128, pattern=r"^[^\/\x00-\x1f\x7f]+$")]
+# Only the subject of a webhook has a slash.
+Subject = Annotated[str, Field(max_length=128, pattern=r"^(?:webhook\/)?[^\/\x00-\x1f\x7f]+$")]
 
 
 def first_fault(error: ValidationError) -> str:

@@ -15,6 +15,7 @@ from holdfast.web.admin.shared_queues import SharedQueueResource
 from holdfast.web.admin.system import SystemResource
 from holdfast.web.admin.topics import TopicResource
 from holdfast.web.admin.upgrade import UpgradeResource
+from holdfast.web.admin.webhooks import WebhookResource
 
 
 class Description:
@@ -43,6 +44,7 @@ ROUTES = routes_of(
         SessionResource,
         SharedQueueResource,
         ReaderResource,
+        WebhookResource,
         *LISTS,
         TopicResource,
         LetterResource,

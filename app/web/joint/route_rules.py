@@ -126,6 +126,7 @@ RULES: Final[Mapping[str, Rule | Same]] = {
     "subject_queue": Paged(AS_THEY_ARE),
     "clear_subject": All(_sums("discarded")),
     "readers": Paged(by_name("id")),
+    "webhooks": Paged(by_name("name")),
     "work_queues": Paged(by_name("channel")),
     "work_queue": Paged(AS_THEY_ARE),
     "work_receivers": Paged(by_name("key")),

@@ -14,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.state.webhook_figures import CallOutcome
 from holdfast.bayeux.wire.login import LoginMethod
 from holdfast.delivery.basics.error_codes import CODES
 from holdfast.delivery.basics.session_states import SessionInput
@@ -65,11 +66,21 @@ class BayeuxCollector(Collector):
         yield from self._sessions()
         yield from self._connections()
         yield from self._alert_states()
+        yield from self._webhooks()
         others = self._bayeux.state.hub.others
         if others is not None:
             yield from families_of(others.figures())
         if self._forwarded is not None:
             yield from door_families_of(self._forwarded())
+
+    def _webhooks(self) -> Iterator[Metric]:
+        calls = CounterMetricFamily(
+            "holdfast_webhook_calls", "Calls of webhooks by outcome.", labels=["webhook", "outcome"]
+        )
+        for name, figures in self._bayeux.state.webhooks.items():
+            for outcome in CallOutcome:
+                calls.add_metric([name, outcome.value], figures.calls[outcome])
+        yield calls
 
     def _publishes(self) -> Iterator[Metric]:
         counters = self._bayeux.state.counters

@@ -1,0 +1,80 @@
+"""Sets up the webhooks."""
+
+import logging
+import socket
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from ipaddress import ip_address
+
+from holdfast.bayeux.state.system_events import SystemEvents
+from holdfast.settings import Settings
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.letters.search import LetterSearch
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.web.answering.endpoint import Endpoint
+from holdfast.web.http.addresses import resolve
+from holdfast.web.webhooks.allowed_addresses import OwnPlaces
+from holdfast.web.webhooks.senders import Webhooks
+
+log = logging.getLogger(__name__)
+
+# Which letters are announced again after a kill, and how many at most.
+_LATEST_NS = 2_000_000_000
+_MOST_AGAIN = 1000
+
+
+async def open_webhooks(
+    settings: Settings,
+    endpoint: Endpoint,
+    sockets: Iterable[socket.socket],
+    stack: AsyncExitStack,
+    former_letters: LetterSearch | None,
+) -> Webhooks:
+    """Begin to call the webhooks, and tell them what a process that was killed may not have told.
+
+    Args:
+        sockets: Those at which the server listens.
+        former_letters: The letters, if the process before this one was killed.
+    """
+    ports = {each.getsockname()[1] for each in sockets if each.family != socket.AF_UNIX}
+    store = await _places_of_store(settings)
+    ports.update(port for ip, port in store if ip_address(ip).is_loopback)
+    webhooks = Webhooks(endpoint, OwnPlaces(ports, store))
+    await webhooks.open(stack)
+    if former_letters is not None:
+        state = endpoint.bayeux.state
+        state.hold_events.tell_again(state.sessions)
+        try:
+            await _tell_letters_again(state.system_events, former_letters)
+        except StoreUnavailable as error:
+            log.warning("the last letters before the kill are not told again: %s", error)
+    return webhooks
+
+
+async def _tell_letters_again(events: SystemEvents, letters: LetterSearch) -> None:
+    """Announce the latest letters: the process before may have been killed before it did."""
+    found, _ = await letters.query(LetterFilter(), None, _MOST_AGAIN)
+    newest = max((int(each.id) for each in found), default=0)
+    latest = sorted(each.id for each in found if int(each.id) > newest - _LATEST_NS)
+    for id in latest:
+        for letter in await letters.whole([id]):
+            if letter is not None:
+                events.publish(letter.event())
+
+
+async def _places_of_store(settings: Settings) -> set[tuple[str, int]]:
+    """Return the addresses and ports of the hosts in the store's URL."""
+    if settings.redis is None:
+        # It listens at a Unix socket.
+        return set()
+    from holdfast.store.links.url import StoreUrl
+
+    found: set[tuple[str, int]] = set()
+    for door in StoreUrl.of(settings.redis).doors:
+        if door.path is not None:
+            continue
+        try:
+            found.update((ip, door.port) for ip in await resolve(door.host))
+        except OSError as error:
+            log.warning("webhooks could call the store: %s: %s", door.host, error)
+    return found
