@@ -172,6 +172,26 @@ async def test_scripts_that_the_store_has_lost_are_loaded_again(
             caller.note(10)
         assert len(await caller.answered()) == 60
         assert await caller.kept() == list(range(60))
+        assert caller.states == []
+        shared_valkey.ask("SCRIPT", "FLUSH")
+        caller.note(1)
+        caller.link.flush()
+        while caller.link.unanswered:
+            # Whoever calls meanwhile does not notice.
+            assert caller.link.has_room
+            await asyncio.sleep(0)
+        assert caller.states == []
+
+
+async def test_a_store_that_keeps_no_scripts_counts_as_away(shared_valkey: ValkeyServer) -> None:
+    async with calling(shared_valkey.url) as caller:
+        shared_valkey.ask("SCRIPT", "FLUSH")
+        shared_valkey.ask("ACL", "SETUSER", "default", "-script")
+        caller.note(5)
+        await until(lambda: bool(caller.states))
+        shared_valkey.ask("ACL", "SETUSER", "default", "+script")
+        assert await caller.answered() == [b"%d" % number for number in range(5)]
+        assert await caller.kept() == list(range(5))
         assert caller.states[0][1].startswith("NOSCRIPT")
 
 

@@ -17,6 +17,7 @@ from holdfast.store.links.detour import Detour
 from holdfast.store.links.primary import Primary
 from holdfast.store.links.reply_errors import (
     LinkClosed,
+    ScriptsLost,
     StoreBusy,
     StoreElsewhere,
     StoreRefused,
@@ -55,8 +56,8 @@ class StoreLink:
 
     On a new connection the oldest unanswered call is sent alone: the reply shows whether the store
     is usable, and nothing overtakes a call that the store refuses. The same happens when the store
-    moves to another server of its cluster, which takes no longer than necessary and counts as a
-    slow store, not as one that is away.
+    moves to another server of its cluster, or has lost its scripts, which takes no longer than
+    necessary and counts as a slow store, not as one that is away.
     """
 
     def __init__(
@@ -81,16 +82,14 @@ class StoreLink:
         # Whether it exceeds its limits. Cached, because it is read far more often than it changes.
         self.is_full = False
         self._wire: RespConnection | None = None
-        # How many of its next replies are to calls that are sent again.
+        # How many of its next replies are skipped.
         self._stale = 0
         # Whether the store is usable, and whether its failure was logged.
-        self._is_up = False
-        self._is_missed = False
-        # Whether the connection takes further calls. If not although the store is usable, its keys
-        # are on the move: since when no call was answered, and how many were sent together.
+        self._is_up = self._is_missed = False
+        # Whether the connection takes further calls. If not although the store is usable, keys or
+        # scripts are on the way: since when no call was answered, and how many were sent together.
         self._is_flowing = False
-        self._stuck_since = 0.0
-        self._burst = 1
+        self._stuck_since, self._burst = 0.0, 1
         self._detour = Detour(
             primary,
             sources=self._sources,
@@ -128,8 +127,7 @@ class StoreLink:
     @property
     def has_room(self) -> bool:
         """Whether the store is available and the link is not full."""
-        wire = self._wire
-        return self._is_up and wire is not None and not wire.lost.done() and not self.is_full
+        return self.is_up and not self.is_full
 
     @property
     def silence_s(self) -> float:
@@ -156,8 +154,8 @@ class StoreLink:
                 return await self._connect()
             except Unusable as error:
                 if not error.is_passing:
-                    is_there = not isinstance(error, Unreachable)
-                    kind = StoreUnavailable if is_there else StoreUnreachable
+                    is_away = isinstance(error, Unreachable)
+                    kind = StoreUnreachable if is_away else StoreUnavailable
                     raise kind(f"redis at {self._primary}: {error}") from error
                 if not is_logged:
                     log.info("the store at %s is not ready: %s", self._primary, error)
@@ -172,11 +170,9 @@ class StoreLink:
                 task.cancel()
                 await asyncio.wait([task])
         self._leave("closed")
-        waiting = [*self._sent, *self._queued]
-        self._sent.clear()
+        waiting = [*self._to_be_repeated(), *self._queued]
         self._queued.clear()
-        self._bytes = 0
-        self.is_full = False
+        self._bytes, self.is_full = 0, False
         for call in waiting:
             self._report(call.done, LinkClosed())
 
@@ -261,6 +257,10 @@ class StoreLink:
             if isinstance(reply, StoreElsewhere):
                 self._go_around(reply)
                 return
+            # Not again before a call was answered.
+            if isinstance(reply, ScriptsLost) and (self._is_flowing or self._burst > 1):
+                self._load_scripts()
+                return
             if isinstance(reply, StoreBusy if may_be_refused else (StoreBusy, StoreRefused)):
                 self._leave(str(reply))
                 return
@@ -279,26 +279,40 @@ class StoreLink:
         except Exception:
             log.exception("an answer of the store could not be processed")
 
-    # Keys that move
+    # Keys that move, and scripts that are gone
 
     def _go_around(self, error: StoreElsewhere) -> None:
         """Take the oldest call to where its keys are. All others wait until it is answered."""
         self._primary.moved(error)
-        now = self._loop.time()
+        self._stop_flowing()
+        is_late = self._loop.time() > self._stuck_since + self._limits.timeout_s
+        if is_late or not self._is_up:
+            self._leave(str(error))
+        else:
+            self._detour.begin(error, self._take_back().packed)
+
+    def _load_scripts(self) -> None:
+        """Let the store have its scripts again. All calls wait until the oldest is answered."""
+        log.info("the store at %s has lost its scripts, and gets them again", self._primary)
+        self._stop_flowing()
+        self._take_back(len(self._sources))
+        loads = b"".join(pack(("SCRIPT", "LOAD", source)) for source in self._sources)
+        cast("RespConnection", self._wire).write(loads)
+        self._send_oldest()
+
+    def _stop_flowing(self) -> None:
         self._burst = 1
         if self._is_flowing:
-            self._is_flowing = False
-            self._stuck_since = now
-        if not self._is_up or now > self._stuck_since + self._limits.timeout_s:
-            self._leave(str(error))
-            return
-        oldest = self._sent.popleft()
-        later = self._to_be_repeated()
+            self._is_flowing, self._stuck_since = False, self._loop.time()
+
+    def _take_back(self, more: int = 0) -> _Call:
+        """Take back all calls, and skip the answers to them and to `more`. Returns the oldest."""
+        oldest, later = self._sent.popleft(), self._to_be_repeated()
         self._queued = [oldest, *later, *self._queued]
-        if later:
-            self._stale += len(later)
+        self._stale += len(later) + more
+        if self._stale:
             cast("RespConnection", self._wire).listen(self._skip)
-        self._detour.begin(error, oldest.packed)
+        return oldest
 
     def _skip(self, _: object) -> None:
         """Skip the answer of a call that is sent again."""

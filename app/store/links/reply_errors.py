@@ -2,9 +2,9 @@
 
 from hiredis import ReplyError
 
-# The store cannot take any call now, so calls wait for another connection. A store without our
-# scripts gets them with the next greeting.
-_NOT_NOW = frozenset({"BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "NOSCRIPT", "READONLY"})
+# The store cannot take any call now, so calls wait for another connection.
+_NOT_NOW = frozenset({"BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"})
+_NO_SCRIPT = "NOSCRIPT"
 # The store refused this call: it is full, cannot write, or has too few replicas.
 _REFUSED = frozenset({"MISCONF", "NOREPLICAS", "OOM"})
 # The keys of a slot are moving to another server of a cluster, or have moved.
@@ -13,6 +13,10 @@ _ELSEWHERE = frozenset({"ASK", "MOVED", "TRYAGAIN"})
 
 class StoreBusy(Exception):
     """The store cannot serve any call now."""
+
+
+class ScriptsLost(StoreBusy):
+    """The store does not have our scripts any more. It gets them at once, or with a greeting."""
 
 
 class StoreRefused(Exception):
@@ -69,6 +73,8 @@ def error_of(reply: ReplyError) -> StoreBusy | StoreElsewhere | StoreRefused | S
     code = text.partition(" ")[0]
     if code in _ELSEWHERE:
         return StoreElsewhere(code, text)
+    if code == _NO_SCRIPT:
+        return ScriptsLost(text)
     if code in _NOT_NOW:
         return StoreBusy(text)
     return StoreRefused(text) if code in _REFUSED else ScriptFailed(code, text)
