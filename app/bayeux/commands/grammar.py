@@ -12,11 +12,13 @@ from urllib.parse import unquote
 
 from holdfast.bayeux.commands.rest_calls import Level, rest_call
 from holdfast.bayeux.wire.command_refused import ILLEGAL, CommandRefused
+from holdfast.delivery.queues.receivers import WEBHOOK_NAME, WEBHOOKS
 
 _MAX_LENGTH = 4096
 _FORM = re.compile(
     r"(?:(?P<verb>get|set)\s+)?(?:__cmd:)?/?(?:node/(?P<node>[a-z0-9-]{1,32})(?=[/?])/?)?"
-    r"(?:client/(?P<subject>[^/?]+)(?:/(?:session/)?(?P<number>-?[1-9][0-9]{0,19}))?"
+    rf"(?:client/(?P<subject>{WEBHOOKS}(?!session/){WEBHOOK_NAME.pattern}|[^/?]+)"
+    r"(?:/(?:session/)?(?P<number>-?[1-9][0-9]{0,19}))?"
     r"|topic/(?P<channel>[^/?]+(?:/[^/?]+)*))?/?"
     r"\?(?P<name>[A-Za-z][A-Za-z0-9]{0,63})(?:=(?P<value>.*))?"
 )
