@@ -330,6 +330,7 @@ async def test_it_hears_of_letters_and_holdbacks(tmp_path: Path) -> None:
         assert [each.body["type"] for each in calls[1:]] == ["holdback", "holdback"]
         assert [each.body["data"]["held"] for each in calls[1:]] == [True, False]
         assert {each.body["data"]["session"] for each in calls[1:]} == {"client/bob/1"}
+        assert calls[1].body["data"]["reason"] == "lunch (operator)"
 
 
 # Changes of the settings

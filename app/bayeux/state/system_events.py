@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.backlog import Backlog
+from holdfast.bayeux.state.session_registry import Sessions
 from holdfast.bayeux.wire.codec import Json
 from holdfast.delivery.basics.channels import LISTENS_ROW, Channel, Channels
 from holdfast.delivery.basics.json_text import to_json
@@ -73,8 +74,11 @@ class SystemEvents:
 class HoldEvents:
     """Reports on `/sys/holdback` holds and their ends. Many at once take several turns."""
 
-    def __init__(self, channels: Channels, backlog: Backlog, events: SystemEvents) -> None:
+    def __init__(
+        self, channels: Channels, backlog: Backlog, events: SystemEvents, sessions: Sessions
+    ) -> None:
         self._channel = channels.named(HOLDBACK)
+        self._sessions = sessions
         self._backlog = backlog
         self._events = events
         self._unpublished: deque[Json] = deque()
@@ -85,10 +89,18 @@ class HoldEvents:
         if meaning is None or not self._events.has_listeners(self._channel):
             return
         what, is_held = meaning
+        if kind is HELD:
+            text = self._why_held(about, text)
         name = f"client/{about}" if what == "session" else about
         if not self._unpublished:
             self._backlog.add(self._publish_next)
         self._unpublished.append({what: name, "held": is_held, "reason": text})
+
+    def _why_held(self, key: str, who: str) -> str:
+        """Return why a session is held, and by whom, in the form that notices of channels have."""
+        session = self._sessions.named(key)
+        hold = None if session is None else _hold_of(session)
+        return who if hold is None or not hold.reason else f"{hold.reason} ({who})"
 
     def tell_again(self, sessions: Iterable[Session]) -> None:
         """Report the latest holds of sessions again: the process that was killed may not have."""
