@@ -35,8 +35,8 @@ def outcome_of(answer: Answer, body: Body, delays: Sequence[int]) -> CallOutcome
         return CallOutcome.DELIVERED
     if status == HTTPStatus.GONE:
         return CallOutcome.HELD
-    is_passing = not status or status == HTTPStatus.TOO_MANY_REQUESTS
-    if not is_passing and status < HTTPStatus.INTERNAL_SERVER_ERROR:
+    is_passing = not status or status == HTTPStatus.TOO_MANY_REQUESTS or status // 100 == 5
+    if not is_passing:
         return CallOutcome.REFUSED
     return CallOutcome.PAUSED if body.redelivered < len(delays) else CallOutcome.GIVEN_UP
 
@@ -68,6 +68,6 @@ def seconds_until(retry_after: str | None, now_s: float) -> float:
         return float(retry_after[:10])
     try:
         at = parsedate_to_datetime(retry_after)
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
     return max((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now_s, 0.0)

@@ -53,7 +53,12 @@ class Posting:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 trust_env=False,
-                headers={"User-Agent": f"Holdfast/{release()}", "Content-Type": _JSON},
+                headers={
+                    "User-Agent": f"Holdfast/{release()}",
+                    "Content-Type": _JSON,
+                    # Letters show the beginning of an answer.
+                    "Accept-Encoding": "identity",
+                },
             )
         )
 
@@ -85,23 +90,34 @@ class Posting:
         self._addresses.check(host, self._url.port or 0)
 
     async def _answer(self, response: ClientResponse, now_s: float) -> Answer:
-        shown = (await response.content.read(_MOST_READ)).decode(errors="replace")
-        if response.content.at_eof():
-            # The connection can be used again.
-            response.release()
-        else:
-            response.close()
-        text = " ".join(shown.split())[:_MOST_SHOWN]
-        line = f"{response.status} {response.reason or ''}".strip()
+        shown = await _beginning_of(response)
+        text = " ".join(shown.decode(errors="replace").split())[:_MOST_SHOWN]
+        # Of a reason that is no UTF-8, aiohttp makes text that cannot be encoded.
+        reason = (response.reason or "").encode(errors="replace").decode()
+        line = f"{response.status} {reason}".strip()[:_MOST_SHOWN]
         retry_after_s = seconds_until(response.headers.get("Retry-After"), now_s)
         return Answer(response.status, f"{line}: {text}" if text else line, retry_after_s)
 
 
+async def _beginning_of(response: ClientResponse) -> bytes:
+    """Return the beginning of an answer; nothing if it breaks off: its status has said it all."""
+    try:
+        beginning = await response.content.read(_MOST_READ)
+    except (ClientError, OSError):
+        beginning = b""
+    if response.content.at_eof():
+        # The connection can be used again.
+        response.release()
+    else:
+        response.close()
+    return beginning
+
+
 def _reason(error: BaseException) -> str:
-    """Return why there was no connection, without the URL, which may be secret."""
+    """Return why there was no answer, without the URL, which may be secret."""
     cause = error.__cause__ or error
     if isinstance(cause, AddressDenied):
         return str(cause)
     if isinstance(cause, OSError) and cause.strerror:
         return f"no connection: {cause.strerror}"
-    return f"no connection: {type(error).__name__}"
+    return f"no answer: {type(error).__name__}"
