@@ -14,6 +14,8 @@ import orjson
 # On a terminal, the levels that stand out.
 _COLOURS = {"warning": "\x1b[33m", "error": "\x1b[31m", "critical": "\x1b[31m"}
 _PLAIN = "\x1b[0m"
+# What a line about a traced message has besides, by the names of OpenTelemetry.
+_OF_TRACE = ("trace_id", "span_id")
 _LONGEST_LEVEL = len("critical")
 
 
@@ -35,6 +37,9 @@ class JsonLines(logging.Formatter):
             **self._shard,
             "message": _text(record.getMessage()),
         }
+        for name in _OF_TRACE:
+            if name in record.__dict__:
+                line[name] = record.__dict__[name]
         if record.exc_info:
             line["exception"] = _text(self.formatException(record.exc_info))
         return orjson.dumps(line, default=str).decode()

@@ -184,7 +184,7 @@ async def _assemble(
     )
     server = ForExtensions(bayeux, clock)
     logins = _logins(settings, server, stack, tokens, storage.store.deployment.key)
-    _install_extensions(server, settings)
+    _install_extensions(server, settings, bayeux, stack)
 
     def door(own: RequestScheduler) -> "RequestSink":
         if forwarding is None:
@@ -384,7 +384,9 @@ def _books(state: ServerState) -> Books:
     return Books(state.counters, state.sessions, state.waiting_places)
 
 
-def _install_extensions(server: ServerApi, settings: Settings) -> None:
+def _install_extensions(
+    server: ServerApi, settings: Settings, bayeux: Bayeux, stack: AsyncExitStack
+) -> None:
     if settings.delivery:
         server.extend(DeliveryWire(server))
     if settings.ack:
@@ -400,6 +402,16 @@ def _install_extensions(server: ServerApi, settings: Settings) -> None:
         server.extend(Timestamp(_wall_ms))
     if settings.max_inactivity:
         server.extend(Activity(server, settings.max_inactivity / 1000))
+    if settings.otlp is not None:
+        # Most servers do without OpenTelemetry.
+        from holdfast.compose.tracing import open_tracing
+
+        open_tracing(settings.otlp, server, bayeux, stack)
+    _install_own(server, settings)
+
+
+def _install_own(server: ServerApi, settings: Settings) -> None:
+    """Install the operators' own extensions."""
     for name in settings.extension:
         try:
             check_outcome(name.rpartition(":")[2], _load(name)(server))

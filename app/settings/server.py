@@ -146,6 +146,12 @@ class ServerSettings(Section):
         default=None,
         description="File with the limits of alerts; it is read again when it has changed.",
     )
+    otlp: str | None = Field(
+        default=None,
+        pattern=r"^https?://[^/\s]+(?:/\S*)?$",
+        description="URL of an OpenTelemetry collector, such as http://127.0.0.1:4318, that gets "
+        "[spans](tracing.md) of what happens to messages with a traceparent.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Lowest level that is logged."
     )

@@ -7,7 +7,7 @@ rights, budgets, quotas and extensions are the same as any client's.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from time import thread_time
 from typing import NamedTuple, Protocol
@@ -150,6 +150,8 @@ class PublishRequests:
         gate.under_way += 1
         try:
             messages = await self._messages(caller, body, count)
+            if self._endpoint.options.otlp is not None:
+                _give_context(messages, request.headers)
             handshake = _handshake(request)
             parts = self._divider.divide(handshake, caller, kind, messages)
             found = await self._publish_parts(request, to_json(handshake), parts, messages)
@@ -287,6 +289,19 @@ async def _body_of(
     lines = [line for line in map(bytes.strip, body.split(b"\n")) if line]
     # With its line end, which no string may contain.
     return b"[" + b"\n,".join(lines) + b"]", len(lines)
+
+
+def _give_context(messages: list[Json], headers: Mapping[str, str]) -> None:
+    """Put messages into the trace of the request, if it has one and they have none."""
+    from holdfast.web.http.trace_context import TRACEPARENT, is_traceparent
+
+    said = headers.get(TRACEPARENT)
+    if not is_traceparent(said):
+        return
+    for message in messages:
+        ext = message.setdefault("ext", {})
+        if isinstance(ext, dict):
+            ext.setdefault(TRACEPARENT, said)
 
 
 def _handshake(request: web.Request) -> Json:

@@ -209,6 +209,20 @@ async def test_an_answer_that_takes_too_long_is_none(tmp_path: Path) -> None:
         assert "no answer within 0.05 s" in letter["reason"]
 
 
+async def test_a_call_may_take_longer_than_clients_may_be_silent(tmp_path: Path) -> None:
+    async with hooked(tmp_path, max_interval=200, timeout=200) as shop:
+
+        async def work(_: web.Request) -> web.Response:
+            await asyncio.sleep(1.5)
+            return web.Response()
+
+        shop.receiver.plan.append(work)
+        await shop.publish("long", "short")
+        await shop.receiver.called(2)
+        await asyncio.sleep(0.5)
+        assert [each.data for each in shop.receiver.calls] == ["long", "short"]
+
+
 async def test_an_endless_answer_is_not_read(tmp_path: Path) -> None:
     async with hooked(tmp_path, {"delays": []}) as shop:
 

@@ -268,6 +268,8 @@ class RequestHandler:
     def _message(self, request: Request[Session], reply: "_Reply") -> Message:
         """Return the reply as its requester receives it."""
         event = reply.event
+        if self._state.installed.eventful:
+            self._state.installed.complete(event)
         if request.call is None:
             event["channel"] = request.reply_to
         else:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.letters.unwritten import UnwrittenLetter
     from holdfast.delivery.messages.batch import Batch
     from holdfast.delivery.messages.message import Message
+    from holdfast.delivery.ports.ledger_observer import LedgerObserver
     from holdfast.delivery.ports.store_port import StorePort
 
 _WRITTEN: Final = SettledBy.WRITTEN
@@ -68,6 +69,8 @@ class Ledger:
         self._store = store
         self._journal = journal
         self.counters = Counters()
+        # Follows single messages; None if no part does.
+        self.observer: LedgerObserver | None = None
 
     # Into queues
 
@@ -90,6 +93,8 @@ class Ledger:
 
     def replayed(self, key: str, message: "Message", letter: int) -> None:
         """Record that a dead letter became a message again, for the session with this key."""
+        if self.observer is not None:
+            self.observer.replayed(key, message, letter)
         self._journal.replayed(key, message, letter)
 
     def borrowed(self, number: int) -> None:
@@ -121,6 +126,8 @@ class Ledger:
 
     def handed_over(self, receiver: Receiver, batch: "Batch", now: float) -> None:
         """Record a hand-over, which may be empty."""
+        if self.observer is not None:
+            self.observer.handed(receiver, batch.messages)
         if self._store.early and self._came_early(receiver, batch, now):
             return
         if batch.entries is not None:
@@ -158,6 +165,8 @@ class Ledger:
         self, receiver: Receiver, entries: Collection[Entry], code: "ErrorCode", text: str
     ) -> None:
         """Record failed deliveries. The caller also records the outcome of the entries."""
+        if self.observer is not None:
+            self.observer.refused(receiver, entries, code, text)
         if receiver.is_durable:
             self._journal.refused_with_note(receiver, entries, code, text)
         else:
@@ -169,6 +178,8 @@ class Ledger:
         """Record entries that returned to the queue, and all entries that changed with them."""
         if back:
             self._journal.returned(receiver, back)
+            if self.observer is not None:
+                self.observer.returned(receiver, back)
         self.marked(receiver, changed)
 
     # Out of queues
@@ -178,6 +189,8 @@ class Ledger:
 
         The sequence must not change afterwards.
         """
+        if self.observer is not None:
+            self.observer.left(receiver, messages, ACKED)
         if receiver.is_durable:
             self._store.settle(receiver.key, [message.id for message in messages], ACKED)
         elif receiver.queue.settling is not _WRITTEN:
@@ -187,6 +200,8 @@ class Ledger:
 
     def settled(self, receiver: Receiver, messages: "Sequence[Message]", outcome: Outcome) -> None:
         """Record messages that left the queue by any way but an ack or a death."""
+        if self.observer is not None:
+            self.observer.left(receiver, messages, outcome)
         self._count(len(messages), outcome)
         kept, others = self._of_store(receiver, messages)
         if others:
@@ -212,6 +227,10 @@ class Ledger:
     ) -> None:
         """Record the receivers that `turned_away` collected."""
         if crowd:
+            observer = self.observer
+            if observer is not None:
+                for receiver in crowd:
+                    observer.left(receiver, (message,), outcome)
             self._count(len(crowd), outcome)
             self._journal.turned_away(crowd, message, outcome)
 
@@ -228,6 +247,8 @@ class Ledger:
         letters.
         """
         self.counters.dead += len(letters)
+        if self.observer is not None:
+            self.observer.dead(receiver, entries, letters)
         is_kept = _may_have(receiver, [entry.message for entry in entries])
         self._store.dead_letter(letters, receiver.key if is_kept else None, done)
 
@@ -243,6 +264,9 @@ class Ledger:
     def lost(self, receiver: Receiver, entries: Sequence[Entry]) -> None:
         """Record entries without a dead letter, because the store's buffer is full."""
         self._count(len(entries), DISCARDED[Reason.STORE_UNAVAILABLE])
+        if self.observer is not None:
+            lost = [entry.message for entry in entries]
+            self.observer.left(receiver, lost, DISCARDED[Reason.STORE_UNAVAILABLE])
         if not receiver.is_durable:
             messages = [entry.message for entry in entries]
             self._journal.settled(receiver, messages, DISCARDED[Reason.STORE_UNAVAILABLE])
@@ -251,6 +275,8 @@ class Ledger:
         """Record messages discarded with an ended session, which the store has removed."""
         self._count(len(messages), outcome)
         self._journal.settled(receiver, messages, outcome)
+        if self.observer is not None:
+            self.observer.left(receiver, messages, outcome)
 
     def _count(self, count: int, outcome: Outcome) -> None:
         reason = outcome.reason

@@ -54,6 +54,8 @@ class Body:
     # The number by which the entry is settled, and how many attempts have failed.
     seq: int
     redelivered: int
+    # The context of the publish, for the receiver's own spans.
+    traceparent: object = None
 
 
 def body_of(event: Json) -> Body:
@@ -73,7 +75,10 @@ def body_of(event: Json) -> Body:
         "timestamp": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "data": data,
     }
-    return Body(id, orjson.dumps(body), said["seq"], said.get("redelivered", 0))
+    return Body(
+        *(id, orjson.dumps(body), said["seq"], said.get("redelivered", 0)),
+        traceparent=event["ext"].get("traceparent"),
+    )
 
 
 def _type_of(channel: str) -> BodyType:

@@ -10,6 +10,7 @@ from yarl import URL
 
 from holdfast.distribution import release
 from holdfast.settings.webhooks import WebhookSettings
+from holdfast.web.http.trace_context import TRACEPARENT, is_traceparent
 from holdfast.web.webhooks.allowed_addresses import (
     AddressDenied,
     AllowedAddresses,
@@ -65,7 +66,10 @@ class Posting:
     async def post(self, body: Body) -> Answer:
         """Post the body. Returns the answer, or why there is none."""
         now_s = time.time()
-        headers = signed_headers(self._keys, body.id, body.text, int(now_s))
+        headers = {**signed_headers(self._keys, body.id, body.text, int(now_s))}
+        if is_traceparent(body.traceparent):
+            # Nothing else that a publisher invents becomes a header.
+            headers[TRACEPARENT] = str(body.traceparent)
         try:
             self._check_literal()
             async with self._session.post(

@@ -1,0 +1,38 @@
+"""Sets up tracing: a thread sends spans to a collector."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.server import Bayeux
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.distribution import install_command, release
+
+_PATH = "/v1/traces"
+# How long the last spans may take to leave when the server ends, in ms.
+_LAST_MS = 2000
+
+
+def open_tracing(url: str, server: ServerApi, bayeux: Bayeux, stack: AsyncExitStack) -> None:
+    """Send the spans of traced messages to the collector at this URL. Raises `CannotStart`."""
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+        from holdfast.extensions.tracing import TracedLedger, Tracing
+    except ImportError as error:
+        raise CannotStart(f"otlp: {error.name} is missing: {install_command('otel')}") from error
+    about = {
+        "service.name": "holdfast",
+        "service.version": release(),
+        "service.instance.id": bayeux.state.node.name,
+    }
+    provider = TracerProvider(resource=Resource.create(about), shutdown_on_exit=False)
+    exporter = OTLPSpanExporter(endpoint=url.rstrip("/") + _PATH)
+    provider.add_span_processor(BatchSpanProcessor(exporter, export_timeout_millis=_LAST_MS))
+    stack.push_async_callback(asyncio.to_thread, provider.shutdown)
+    tracer = provider.get_tracer("holdfast", release())
+    server.extend(Tracing(tracer))
+    bayeux.state.ledger.observer = TracedLedger(tracer)
