@@ -4,7 +4,6 @@ import logging
 import socket
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from ipaddress import ip_address
 
 from holdfast.bayeux.state.system_events import SystemEvents
 from holdfast.settings import Settings
@@ -13,7 +12,7 @@ from holdfast.store.letters.search import LetterSearch
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.http.addresses import resolve
-from holdfast.web.webhooks.allowed_addresses import OwnPlaces
+from holdfast.web.webhooks.allowed_addresses import OwnPlaces, is_here
 from holdfast.web.webhooks.senders import Webhooks
 
 log = logging.getLogger(__name__)
@@ -38,7 +37,7 @@ async def open_webhooks(
     """
     ports = {each.getsockname()[1] for each in sockets if each.family != socket.AF_UNIX}
     store = await _places_of_store(settings)
-    ports.update(port for ip, port in store if ip_address(ip).is_loopback)
+    ports.update(port for ip, port in store if is_here(ip))
     webhooks = Webhooks(endpoint, OwnPlaces(ports, store))
     await webhooks.open(stack)
     if former_letters is not None:

@@ -1,5 +1,6 @@
 """The settings of webhooks."""
 
+import re
 from binascii import a2b_base64
 from typing import Annotated, ClassVar, Literal, Self
 from urllib.parse import urlsplit
@@ -11,6 +12,8 @@ from holdfast.delivery.queues.receivers import WEBHOOK_NAME
 from holdfast.settings.section import Milliseconds, Section, TimeLimit
 
 _PREFIX = "whsec_"
+# A name or an address, as the network has it.
+_HOST = re.compile(r"[A-Za-z0-9._:%-]+")
 # How long a key of Standard Webhooks may be, in bytes.
 _KEY_LENGTHS = range(24, 65)
 _MOST_DELAYS = 20
@@ -72,7 +75,8 @@ class WebhookSettings(BaseModel):
     def _check_url(self) -> Self:
         try:
             parts = urlsplit(self.url)
-            is_complete = bool(parts.hostname) and parts.port != 0
+            host = (parts.hostname or "").encode("idna").decode()
+            is_complete = _HOST.fullmatch(host) is not None and parts.port != 0
         except ValueError as error:
             raise ValueError(f"url: {error}") from None
         if parts.scheme not in ("http", "https") or not is_complete:

@@ -39,13 +39,13 @@ class AllowedAddresses:
 
     def check(self, host: str, port: int) -> None:
         """Raise `AddressDenied` if the address, which is no name, must not be called."""
-        address = _plain(ip_address(host.partition("%")[0]))
+        address = _plain(ip_address(host))
         if address.is_multicast or address.is_unspecified:
             raise AddressDenied(f"{address} is not the address of a host")
         own = self._own_places
-        if (str(address), port) in own.others or (port in own.ports and _is_here(address)):
+        if (str(address), port) in own.others or (port in own.ports and is_here(str(address))):
             raise AddressDenied(f"{address} port {port} belongs to this deployment")
-        if not (self._allows_private or address.is_global):
+        if not (self._allows_private or _is_public(address)):
             raise AddressDenied(f"{address} is not public: set allow_private to call it")
 
 
@@ -59,12 +59,23 @@ def _plain(address: _Address) -> _Address:
     return address.ipv4_mapped or address.sixtofour or tunnelled or address
 
 
-def _is_here(address: _Address) -> bool:
+def _is_public(address: _Address) -> bool:
+    """Return whether anybody on the internet could call this address.
+
+    Python also calls addresses global that are reserved or were for sites.
+    """
+    is_of_site = isinstance(address, IPv6Address) and address.is_site_local
+    return address.is_global and not address.is_reserved and not is_of_site
+
+
+def is_here(ip: str) -> bool:
     """Return whether this machine has the address: only then a socket can be bound to it."""
-    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
-    with socket.socket(family, socket.SOCK_DGRAM) as asking:
+    family, kind, protocol, _, place = socket.getaddrinfo(
+        ip, 0, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST
+    )[0]
+    with socket.socket(family, kind, protocol) as asking:
         try:
-            asking.bind((str(address), 0))
+            asking.bind(place)
         except OSError:
             return False
     return True

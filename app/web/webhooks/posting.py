@@ -78,7 +78,8 @@ class Posting:
                 return await self._answer(response, now_s)
         except TimeoutError:
             return Answer(0, f"no answer within {self._settings.timeout / 1000:g} s")
-        except (ClientError, OSError) as error:
+        except (ClientError, OSError, ValueError) as error:
+            # A host that is no name raises ValueError.
             return Answer(0, _reason(error))
 
     def _check_literal(self) -> None:
@@ -88,7 +89,7 @@ class Posting:
         """
         host = self._url.host or ""
         try:
-            ip_address(host.partition("%")[0])
+            ip_address(host)
         except ValueError:
             return
         self._addresses.check(host, self._url.port or 0)

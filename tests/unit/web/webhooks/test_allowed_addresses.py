@@ -1,6 +1,8 @@
 """Webhooks call public addresses, others if the settings say so, and never the deployment's own."""
 
 import socket
+from ipaddress import IPv6Address
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,8 @@ INNER = [
     # Addresses of IPv4 as IPv6 writes them: mapped, NAT64, 6to4 and Teredo.
     *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"),
     "2001:0:4136:e378:8000:63bf:80ff:fffe",
+    # Those of the past, of translators, and of no use yet.
+    *("::127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b:1::7f00:1", "fec0::1", "4000::1"),
 ]
 
 
@@ -54,6 +58,24 @@ def test_the_deployment_itself_is_never_called(ip: str, port: int) -> None:
     with pytest.raises(AddressDenied, match="belongs to this deployment"):
         PRIVATE.check(ip, port)
     PRIVATE.check(ip, port + 10)
+
+
+def test_an_address_of_a_link_can_be_this_machine() -> None:
+    for _, name in socket.if_nameindex():
+        found = _address_of_link(name)
+        if found is not None:
+            with pytest.raises(AddressDenied, match="belongs to this deployment"):
+                PRIVATE.check(f"{found}%{name}", 8080)
+            PRIVATE.check(f"{found}%{name}", 8090)
+
+
+def _address_of_link(interface: str) -> str | None:
+    """The address of this interface that only its link knows."""
+    for line in Path("/proc/net/if_inet6").read_text().splitlines():
+        number, _, _, _, _, name = line.split()
+        if name == interface and number.startswith("fe80"):
+            return str(IPv6Address(int(number, 16)))
+    return None
 
 
 async def test_a_name_leads_only_to_its_allowed_addresses() -> None:
