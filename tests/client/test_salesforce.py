@@ -24,6 +24,9 @@ LISTENER = ROOT / "docs" / "examples" / "salesforce" / "listener.mjs"
 CHANNEL = "/event/Order__e"
 LIMIT_S = 60
 
+# The server of the stand-in is traced by its own tests.
+pytestmark = pytest.mark.untraced
+
 
 @pytest_asyncio.fixture
 async def salesforce() -> AsyncIterator[Salesforce]:
