@@ -1,7 +1,9 @@
 """Sets up tracing: a thread sends spans to a collector."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from threading import Thread
 
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.server import Bayeux
@@ -9,8 +11,8 @@ from holdfast.compose.cannot_start import CannotStart
 from holdfast.distribution import install_command, release
 
 _PATH = "/v1/traces"
-# How long the last spans may take to leave when the server ends, in ms.
-_LAST_MS = 2000
+# How long the last spans may take to leave when the server ends.
+_LAST_S = 2.0
 
 
 def open_tracing(url: str, server: ServerApi, bayeux: Bayeux, stack: AsyncExitStack) -> None:
@@ -31,8 +33,24 @@ def open_tracing(url: str, server: ServerApi, bayeux: Bayeux, stack: AsyncExitSt
     }
     provider = TracerProvider(resource=Resource.create(about), shutdown_on_exit=False)
     exporter = OTLPSpanExporter(endpoint=url.rstrip("/") + _PATH)
-    provider.add_span_processor(BatchSpanProcessor(exporter, export_timeout_millis=_LAST_MS))
-    stack.push_async_callback(asyncio.to_thread, provider.shutdown)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    stack.push_async_callback(_within_limit, provider.shutdown)
     tracer = provider.get_tracer("holdfast", release())
     server.extend(Tracing(tracer))
     bayeux.state.ledger.observer = TracedLedger(tracer)
+
+
+async def _within_limit(shut_down: Callable[[], None]) -> None:
+    """Send the last spans, unless the collector takes too long or is away."""
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+
+    def run() -> None:
+        shut_down()
+        with suppress(RuntimeError):
+            # Unless the loop is closed by now.
+            loop.call_soon_threadsafe(done.set)
+
+    # The end of the loop would wait for its own threads.
+    Thread(target=run, daemon=True).start()
+    with suppress(TimeoutError):
+        await asyncio.wait_for(done.wait(), _LAST_S)
