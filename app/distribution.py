@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,6 +20,13 @@ _SOME_WHEEL = "file:///….whl"
 def release() -> str:
     """Return the version that is installed."""
     return version(NAME)
+
+
+def core() -> str:
+    """Say whether the core is compiled."""
+    found = find_spec("holdfast.bayeux.exchanges")
+    is_source = found is None or str(found.origin).endswith(".py")
+    return "interpreted" if is_source else "compiled"
 
 
 def install_command(extra: str) -> str:

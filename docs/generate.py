@@ -227,9 +227,13 @@ def metrics() -> str:
     joint = [*door_families_of(DoorFigures(one, one)), answering({1: True}), restarted(one)]
     for metric in chain(alone.collect(), crossing, joint):
         suffix = "_total" if metric.type == "counter" else ""
-        labels = {name: None for sample in metric.samples for name in sample.labels}
-        values = [value for sample in metric.samples for value in sample.labels.values()]
-        shown = ", ".join(f"`{name}`: {', '.join(values)}" for name in labels)
+        labels: dict[str, dict[str, None]] = {}
+        for sample in metric.samples:
+            for name, value in sample.labels.items():
+                labels.setdefault(name, {})[value] = None
+        # The bounds of buckets are in the text above the table.
+        labels.pop("le", None)
+        shown = ", ".join(f"`{name}`: {', '.join(values)}" for name, values in labels.items())
         rows.append(_row(f"`{metric.name}{suffix}`", metric.documentation, shown))
     return _table(("Metric", "Meaning", "Labels"), rows)
 
@@ -319,7 +323,7 @@ TABLES = {
     "settings": (DOCS / "settings.md", settings),
     "errors": (DOCS / "protocol.md", errors),
     "error codes": (DOCS / "error-codes.md", error_codes),
-    "metrics": (DOCS / "operations.md", metrics),
+    "metrics": (DOCS / "metrics.md", metrics),
     "alerts": (DOCS / "operations.md", alerts),
     "steps": (DOCS / "tables.md", steps),
     "leaving": (DOCS / "succession.md", leaving),

@@ -292,7 +292,7 @@ def _refuse_companions(bayeux: Bayeux, messages: Sequence[Json], exchange: Excha
     refused = Refused(ErrorReply.HANDSHAKE_BATCHED)
     for message in messages:
         reply = skeleton(message)
-        refused.fill(reply)
+        refused.fill(reply, bayeux.state.counters.errors)
         bayeux.state.note_refused(message, refused.error)
         exchange.replies.append(encode_reply(reply))
 
@@ -317,7 +317,7 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> bool:
         # Operators' services and policies may fail or try to end the program. Other clients must
         # not be affected.
         bayeux.state.log.exception("a message could not be handled")
-        Refused(ErrorReply.SERVER_FAULT).fill(reply)
+        Refused(ErrorReply.SERVER_FAULT).fill(reply, bayeux.state.counters.errors)
         is_complete = True
     exchange.progress = None
     exchange.has_passed = False
@@ -332,7 +332,7 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> bool:
 def _refuse(
     bayeux: Bayeux, refused: Refused, *, exchange: Exchange, message: Json, reply: Json
 ) -> None:
-    refused.fill(reply)
+    refused.fill(reply, bayeux.state.counters.errors)
     bayeux.state.note_refused(message, refused.error)
     session = exchange.session
     if refused.advice and session is not None:

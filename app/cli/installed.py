@@ -2,16 +2,8 @@
 
 import platform
 import sys
-from importlib.util import find_spec
 
-from holdfast.distribution import release
-
-
-def core() -> str:
-    """Say whether the core is compiled."""
-    found = find_spec("holdfast.bayeux.exchanges")
-    is_source = found is None or str(found.origin).endswith(".py")
-    return "interpreted" if is_source else "compiled"
+from holdfast.distribution import core, release
 
 
 def facts() -> dict[str, str]:

@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from holdfast.cli.installed import core
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DirectoryTaken, own_directory
 from holdfast.compose.placement import data_of
 from holdfast.compose.workers import allowance, count_of, reason_of, stored_here
-from holdfast.distribution import NAME, name_clash, release
+from holdfast.distribution import NAME, core, name_clash, release
 from holdfast.pipeline.doctor import Check
 from holdfast.settings import Settings
 from holdfast.store.format.keys import RedisKeys

@@ -27,7 +27,7 @@ from holdfast.bayeux.wire.hooks import check_outcome
 from holdfast.compose.administration import Administration, make_administration
 from holdfast.compose.cannot_start import CannotStart as CannotStart
 from holdfast.compose.data_directory import DataDirectory, claimed
-from holdfast.compose.endpoint import make_endpoint
+from holdfast.compose.endpoint import make_endpoint, own_figures
 from holdfast.compose.journal import Books, begin_journal, begin_run, make_journal
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import ServedApplications, complaint, open_listeners, remark
@@ -39,7 +39,6 @@ from holdfast.compose.storage import Storage
 from holdfast.compose.succession import Succession
 from holdfast.compose.waiting import Dismissed as Dismissed
 from holdfast.compose.waiting import Waiting, may_wait
-from holdfast.delivery.basics.node import Node
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.activity import Activity
@@ -152,7 +151,7 @@ async def _assemble(
         await begin_run(writer, storage.store, clock(), goes_on=storage.goes_on)
     unread = UnreadRequests()
     forwarding = _forwarding(placement, storage, clock)
-    node = Node(settings.node, storage.stamps, storage.store.deployment.name, storage.stamps.hear)
+    node = storage.node(settings.node)
     client_ids = _client_ids(storage, forwarding)
     shard = None
     if forwarding is not None:
@@ -268,6 +267,7 @@ async def _begin(
         *(endpoint, websockets, parts.heads, readiness),
         administration,
         parts.forwarding,
+        own_figures(endpoint, ticker, storage.link),
     )
     ticker.collector.exempt()
     if sockets is None:

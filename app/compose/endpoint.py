@@ -4,11 +4,13 @@ from typing import TYPE_CHECKING
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.settings import Settings
+from holdfast.store.links.link import StoreLink
 from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.http.cookies import BrowserCookie
 from holdfast.web.http.hosts import Hosts, name_of
 from holdfast.web.http.origins import Origins
 from holdfast.web.http.peers import Peers
+from holdfast.web.prometheus.forms import OwnFigures
 from holdfast.web.scheduling.intake import Intake, UnreadRequests
 from holdfast.web.scheduling.request_scheduler import RequestScheduler
 from holdfast.web.scheduling.speaking import SpeakingRight
@@ -56,6 +58,15 @@ def make_endpoint(
         door(scheduler),
         right,
     )
+
+
+def own_figures(endpoint: Endpoint, ticker: Ticker, link: StoreLink) -> OwnFigures:
+    """Return what this process measures of itself, outside the core."""
+
+    def traffic() -> tuple[int, int]:
+        return endpoint.scheduler.received, endpoint.coalescer.sent
+
+    return OwnFigures(ticker.turn_budget.times, link.times.answers, traffic)
 
 
 def hosts_of(settings: Settings) -> Hosts:

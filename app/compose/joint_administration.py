@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.cluster.shards import Shards as Homes
 from holdfast.compose.forwarding import Forwarding
-from holdfast.web.admin.handlers import Handler
+from holdfast.web.admin.handlers import Ask, Handler
 from holdfast.web.admin.routing import Handlers
 from holdfast.web.joint.all_histories import JointStreams
 from holdfast.web.joint.answering import among
@@ -15,6 +15,7 @@ from holdfast.web.joint.asking import METRICS, Here, Shards
 from holdfast.web.joint.commands import JointCommands
 from holdfast.web.joint.live import JointFigures
 from holdfast.web.joint.metrics_page import JointMetrics
+from holdfast.web.prometheus.forms import Form
 from holdfast.web.scheduling.speaking import until_speaking
 
 if TYPE_CHECKING:
@@ -66,8 +67,9 @@ class JointAdministration:
     async def open(self, metrics: "Metrics", stack: AsyncExitStack) -> JointMetrics:
         """Answer other workers; returns the metrics of all. The stack ends it."""
 
-        async def page(_: object) -> dict[str, str]:
-            return {"page": (await metrics.text())[0].decode()}
+        async def page(ask: Ask) -> dict[str, str]:
+            form = Form(ask.given.get("form", Form.TEXT.value))
+            return {"page": (await metrics.text(form)).decode(), "form": form.value}
 
         # Others wait only a second for the first answer.
         await self._own()

@@ -1,14 +1,14 @@
 """Opens the listeners of this server."""
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import holdfast
 from holdfast.bayeux.server import Bayeux
 from holdfast.compose.administration import Administration
-from holdfast.compose.connection_limits import make_limits
+from holdfast.compose.connection_limits import ConnectionLimits, make_limits
 from holdfast.compose.directory_watch import DirectoryWatch
 from holdfast.compose.endpoint import hosts_of
 from holdfast.compose.listen_addresses import ListenAddresses, log_where_admin_is
@@ -20,10 +20,12 @@ from holdfast.web.answering.heads import Heads
 from holdfast.web.application import (
     ONE_SHARD,
     Readiness,
+    add_metrics_of_operators,
     make_administration_apart,
     make_application,
 )
 from holdfast.web.front.listener import Listener
+from holdfast.web.prometheus.forms import OwnFigures
 from holdfast.web.prometheus.metrics import Metrics, MetricsPage
 from holdfast.web.site.static_files import read_files
 from holdfast.web.streams.reading_routes import Reading
@@ -47,6 +49,7 @@ class ServedApplications:
     administration: Administration
     # None if there is only one shard.
     forwarding: "Forwarding | None" = None
+    own: OwnFigures = field(default_factory=OwnFigures)
 
 
 def complaint(bayeux: Bayeux, watch: DirectoryWatch, storage: Storage) -> str | None:
@@ -73,10 +76,12 @@ async def open_listeners(
 ) -> tuple[dict[str, Listener], str]:
     """Open the listeners; returns them by name, and the URL. The stack closes the operators'."""
     endpoint, timeout_s = parts.endpoint, settings.shutdown_timeout / 1000
-    admin, joint = parts.administration.application, parts.administration.joint
+    admin = parts.administration.application
     limits = make_limits(endpoint.notices, has_admin_apart=addresses.admin is not None)
     files = read_files(_PAGES)
     listeners: dict[str, Listener] = {}
+    metrics = await _metrics(parts, limits, stack)
+    add_metrics_of_operators(admin, metrics)
     if addresses.admin is not None:
         application = make_administration_apart(
             *(endpoint, parts.readiness, files, admin), hosts_of(settings)
@@ -87,15 +92,8 @@ async def open_listeners(
         admin_url = await apart.open(sockets.admin, endpoint, parts.heads, has_bayeux=False)
         log_where_admin_is(addresses.admin, admin_url, settings.data)
     forwarding = parts.forwarding
-    metrics = Metrics(
-        *(endpoint.bayeux, limits.named(), parts.administration.alerts, endpoint.right),
-        None if forwarding is None else lambda: forwarding.figures,
-    )
-    page: MetricsPage = metrics
-    if joint is not None:
-        page = await joint.open(metrics, stack)
     application = make_application(
-        *(endpoint, parts.websockets, page, parts.readiness, files),
+        *(endpoint, parts.websockets, metrics, parts.readiness, files),
         admin if addresses.has_admin_on_main else None,
         chat=settings.chat,
         login=_sign_in(settings),
@@ -106,6 +104,19 @@ async def open_listeners(
     main = Listener(application, addresses.main, limits.main, shutdown_timeout_s=timeout_s)
     listeners[MAIN] = main
     return listeners, await main.open(sockets.main, endpoint, parts.heads)
+
+
+async def _metrics(
+    parts: ServedApplications, limits: ConnectionLimits, stack: AsyncExitStack
+) -> MetricsPage:
+    """Return the metrics of this worker, or of all; the stack ends it."""
+    endpoint, forwarding, joint = parts.endpoint, parts.forwarding, parts.administration.joint
+    metrics = Metrics(
+        *(endpoint.bayeux, limits.named(), parts.administration.alerts, endpoint.right),
+        None if forwarding is None else lambda: forwarding.figures,
+        parts.own,
+    )
+    return metrics if joint is None else await joint.open(metrics, stack)
 
 
 def _reading(parts: ServedApplications) -> Reading:

@@ -20,7 +20,7 @@ from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.directory_watch import DirectoryWatch
 from holdfast.compose.placement import Placement
 from holdfast.compose.store_monitor import StoreMonitor
-from holdfast.delivery.basics.node import TimestampSource
+from holdfast.delivery.basics.node import Node, TimestampSource
 from holdfast.delivery.messages.given import Given, GivenKind
 from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota
 from holdfast.settings import Settings
@@ -275,6 +275,11 @@ class Storage:
         if self._watching is not None:
             await cancel(self._watching)
             self._watching = None
+
+    def node(self, name: str) -> Node:
+        """Return this server, whose clock goes on after what is stored."""
+        stamps = self.stamps
+        return Node(name, stamps, self.store.deployment.name, stamps.hear, stamps.read)
 
     async def check(self) -> None:
         """Read everything that the store has, so that nothing is found unreadable later.

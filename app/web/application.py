@@ -19,6 +19,7 @@ from holdfast.web.http.hosts import Hosts
 from holdfast.web.http.origins import OriginTrust, only_value
 from holdfast.web.http.request_kinds import PROBES, RequestKind
 from holdfast.web.misdirected import answering_to
+from holdfast.web.prometheus.forms import accepted_form
 from holdfast.web.prometheus.metrics import MetricsPage
 from holdfast.web.publish_requests import Divider, OneShard, PublishRequests
 from holdfast.web.scheduling.speaking import until_speaking
@@ -189,11 +190,29 @@ def _kind_of(request: web.Request) -> RequestKind:
 
 
 def _add_metrics(application: web.Application, metrics: MetricsPage) -> None:
-    async def figures(_: web.Request) -> web.Response:
-        text, kind = await metrics.text()
-        return web.Response(body=text, headers={"Content-Type": kind})
+    async def figures(request: web.Request) -> web.Response:
+        return await _metrics_response(request, metrics, is_operator=False)
 
     application.router.add_get("/metrics", figures)
+
+
+def add_metrics_of_operators(admin: web.Application, metrics: MetricsPage) -> None:
+    """Let the administration show metrics, too, with messages as examples of times."""
+
+    async def figures(request: web.Request) -> web.Response:
+        return await _metrics_response(request, metrics, is_operator=True)
+
+    admin.router.add_get("/metrics", figures)
+
+
+async def _metrics_response(
+    request: web.Request, metrics: MetricsPage, *, is_operator: bool
+) -> web.Response:
+    """Return the metrics in the form that the request accepts; only operators get ids."""
+    accept = ",".join(request.headers.getall("Accept", ()))
+    form = accepted_form(accept, is_operator=is_operator)
+    headers = {"Content-Type": form.kind, "Vary": "Accept"}
+    return web.Response(body=await metrics.text(form), headers=headers)
 
 
 def _add_map(application: web.Application, shards: bytes) -> None:

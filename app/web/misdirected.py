@@ -17,7 +17,6 @@ from holdfast.web.answering.endpoint import (
     PUBLISH_PATH,
     STREAMS_PATH,
     Endpoint,
-    error_body,
 )
 from holdfast.web.http.hosts import Hosts
 
@@ -57,6 +56,6 @@ def _refusal(path: str, endpoint: Endpoint) -> web.Response:
     paths = (*endpoint.options.paths, STREAMS_PATH, EVENTS_PATH)
     if path == PUBLISH_PATH or any(path == each or path.startswith(f"{each}/") for each in paths):
         headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS}
-        body = error_body(RequestRefused(error, _SETTING))
+        body = endpoint.error_body(RequestRefused(error, _SETTING))
         return web.Response(status=error.code, body=body, headers=headers)
     return web.Response(status=error.code, text=f"{_TEXT}\n")

@@ -83,7 +83,7 @@ class PublishRequests:
         self._endpoint = endpoint
         self._divider = divider
         state = endpoint.bayeux.state
-        self._channels = state.channels
+        self._channels, self._errors = state.channels, state.counters.errors
         self._limits = state.request_limits
         # Large bodies are decoded one after the other.
         self._decoding = asyncio.Lock()
@@ -236,7 +236,7 @@ class PublishRequests:
     async def _publish_as(
         self, request: web.Request, speaker: Speaker, client_id: str, messages: list[Json]
     ) -> list[Json]:
-        refusals = [_refusal(self._channels, message) for message in messages]
+        refusals = [self._refusal(message) for message in messages]
         publishes = [
             {**message, "clientId": client_id}
             for message, refused in zip(messages, refusals, strict=True)
@@ -250,6 +250,18 @@ class PublishRequests:
         # Events to the session, such as a service's, have no such field.
         replies = (each for each in orjson.loads(answer) if "successful" in each)
         return [refused or next(replies) for refused in refusals]
+
+    def _refusal(self, message: Json) -> Json | None:
+        """Return the result of a message that is not a publish and would change the session."""
+        if isinstance(message, Unfit):
+            refused = Refused(message.fault)
+        elif _is_meta(self._channels, message.get("channel")):
+            refused = Refused(ErrorReply.PUBLISH_DENIED, BY_POLICY)
+        else:
+            return None
+        result = skeleton(message)
+        refused.fill(result, self._errors)
+        return result
 
     def _disconnect(self, request: web.Request, speaker: Speaker, client_id: str) -> None:
         """End the session without waiting for the reply."""
@@ -344,19 +356,6 @@ def _passing_fault(results: Sequence[Json]) -> Json | None:
             advice = {"advice": result["advice"]} if "advice" in result else {}
             return {"successful": False, "error": error, **advice}
     return None
-
-
-def _refusal(channels: Channels, message: Json) -> Json | None:
-    """Return the result of a message that is not a publish and would change the session."""
-    if isinstance(message, Unfit):
-        refused = Refused(message.fault)
-    elif _is_meta(channels, message.get("channel")):
-        refused = Refused(ErrorReply.PUBLISH_DENIED, BY_POLICY)
-    else:
-        return None
-    result = skeleton(message)
-    refused.fill(result)
-    return result
 
 
 def _is_meta(channels: Channels, name: object) -> bool:

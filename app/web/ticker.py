@@ -107,6 +107,7 @@ class Ticker:
 
     def _end_turn(self) -> None:
         if not self._right.may_speak():
+            self.turn_budget.forget()
             self._right.when_speaking(self._end_turn)
             return
         # True after a fault too, because it is unknown what it left.
@@ -119,6 +120,6 @@ class Ticker:
             self._is_turn_ending = False
             self.coalescer.send()
             # Connections that are read next must not suffer for this.
-            self.turn_budget.begin_anew()
+            self.turn_budget.end()
             if has_more:
                 self.end_turn_soon()

@@ -75,6 +75,18 @@ def test_the_operators_listener_serves_nothing_else(admin: AdminListener, path: 
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer " + "x" * 43}], ids=str)
+def test_the_metrics_of_the_administration_need_a_token(
+    admin: AdminListener, headers: dict[str, Any]
+) -> None:
+    status, body = admin.ask("GET", "/admin/metrics", **headers)
+    assert status == 401
+    assert b"holdfast_" not in body
+    status, body = admin.ask("GET", "/admin/metrics", Authorization=f"Bearer {admin.reader}")
+    assert status == 200
+    assert b"holdfast_hand_over_seconds_bucket" in body
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer " + "x" * 43}], ids=str)
 def test_the_feed_of_the_console_needs_a_token(
     admin: AdminListener, headers: dict[str, Any]
 ) -> None:

@@ -25,6 +25,20 @@ async def test_answers_come_in_the_order_of_the_calls(shared_valkey: ValkeyServe
         assert caller.states == []
 
 
+async def test_the_time_of_each_answer_is_counted_once_also_after_a_lost_connection(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with calling(shared_valkey.url) as caller:
+        caller.note(50)
+        caller.link.flush()
+        shared_valkey.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        caller.note(50)
+        await caller.answered()
+        times = caller.link.times.answers
+        assert times.read()[-1] == 100
+        assert 0 < times.total_ns < 100 * 60 * 1_000_000_000
+
+
 async def test_a_call_is_not_answered_in_its_own_turn(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url) as caller:
         caller.note(1)

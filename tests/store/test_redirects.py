@@ -23,6 +23,7 @@ async def test_calls_follow_keys_that_have_moved_and_the_store_stays_available()
         # Alone, because its answer shows whether the others may follow.
         assert new.heard == [["ECHO b"], ["ECHO c"]]
         assert caller.states == []
+        assert caller.link.times.answers.read()[-1] == 3
 
 
 async def test_nothing_overtakes_a_call_whose_keys_are_on_the_move() -> None:
@@ -35,6 +36,7 @@ async def test_nothing_overtakes_a_call_whose_keys_are_on_the_move() -> None:
         assert await caller.answered() == [b"a", b"b"]
         assert store.heard == [["ECHO a", "ECHO b"], ["ECHO a"], ["ECHO a"], ["ECHO b"]]
         assert caller.states == []
+        assert caller.link.times.answers.read()[-1] == 2
 
 
 async def test_calls_of_a_later_turn_wait_for_a_call_whose_keys_are_on_the_move() -> None:

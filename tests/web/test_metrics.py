@@ -1,6 +1,7 @@
 """Metrics: they account for every accepted entry, and have few labels."""
 
 import asyncio
+import platform
 import time
 from collections.abc import AsyncIterator, Iterator
 
@@ -11,26 +12,33 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from holdfast.bayeux.limits.admission import AdmissionRefusal
+from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.bayeux.wire.login import LoginMethod
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.basics.steps import Reason
+from holdfast.delivery.basics.times import STEPS_S, WAITS_S
 from holdfast.delivery.messages.letter_quota import OVERHEAD, Removal
 from holdfast.delivery.requests.request import ReplyFault, RequestEnd
+from holdfast.distribution import core, release
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.settings import Settings
 from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.front.connection_limit import ConnectionLimit
+from holdfast.web.prometheus.forms import Form
 from holdfast.web.prometheus.metric_families import MetricFamilies
 from holdfast.web.prometheus.metrics import Metrics
-from tests.web.requests import CLIENT_ID, CONNECT, DISCONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE
+from tests.openmetrics import read_openmetrics
+from tests.web.requests import CLIENT_ID, CONNECT, COOKIE, DISCONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE
+from tests.web.requests import post as request
 from tests.web.requests import post_messages as post
 from tests.web.rig import LONG_S, Client, Rig
 
 pytestmark = pytest.mark.untraced
 
 HELLO = post(HANDSHAKE, cookie="")
+NO_JSON = request(b"no JSON", ["Content-Type: application/json", f"Cookie: {COOKIE}"])
 IN_NO_QUEUE = "holdfast_entries_settled_total"
 BEFORE = "holdfast_entries_restored_total"
 IN_A_QUEUE = ("holdfast_entries_waiting", "holdfast_entries_in_flight")
@@ -62,7 +70,9 @@ class Figures:
 
 
 async def figures(rig: Rig) -> Figures:
-    text, _ = await Metrics(rig.bayeux, {"main": ConnectionLimit(1)}, Alerts(), rig.right).text()
+    text = await Metrics(rig.bayeux, {"main": ConnectionLimit(1)}, Alerts(), rig.right).text(
+        Form.TEXT
+    )
     found = Figures(text.decode())
     places = found.total(IN_NO_QUEUE) + sum(map(found, IN_A_QUEUE))
     assert found("holdfast_entries_accepted_total") + found(BEFORE) == places
@@ -157,6 +167,15 @@ async def test_the_entries_of_a_client_that_leaves_are_accounted_for(rig: Rig) -
     assert found("holdfast_sessions_ended_total", reason="disconnect") == 1
 
 
+async def test_error_replies_and_refused_requests_are_counted_by_their_reason(rig: Rig) -> None:
+    client = rig.connect()
+    await client.send(HELLO, post({**CONNECT, "clientId": "nobody"}), NO_JSON)
+    name, found = "holdfast_errors_total", await figures(rig)
+    assert found(name, code="402", reason="session_unknown") == 1
+    assert found(name, code="400", reason="request_malformed") == 1
+    assert found.total(name) == 2
+
+
 async def test_publishes_with_a_known_key_are_counted_as_repeated(rig: Rig) -> None:
     await publish(rig, 3, ext={"delivery": {"key": "k"}})
     rig.keeper.keys_dropped, rig.keeper.losses = 7, 2
@@ -211,6 +230,7 @@ async def test_labels_have_only_values_of_their_tables(rig: Rig) -> None:
         "holdfast_handshakes_refused_total": {why.value for why in AdmissionRefusal},
         "holdfast_replies_refused_total": {fault.value for fault in ReplyFault},
         "holdfast_dead_letters_removed_total": {why.value for why in Removal},
+        "holdfast_errors_total": {error.reason for error in ErrorReply},
     }
     assert outcomes == {
         "holdfast_entries_settled_total": {"acked", "dead", "expired", "discarded", "moved"},
@@ -229,12 +249,54 @@ async def test_labels_have_only_values_of_their_tables(rig: Rig) -> None:
         },
         "method": {"failed", *(method.value for method in LoginMethod)},
         "alert": {alert.value for alert in Alert},
+        "code": {str(error.code) for error in ErrorReply},
+        "version": {release()},
+        "python": {platform.python_version()},
+        "core": {core()},
+        "receiver": {"plain", "acking", "durable"},
+        "le": {"+Inf", *map(str, (*WAITS_S, *STEPS_S))},
     }
     assert CLIENT_ID not in str(found.samples)
 
 
+async def test_the_time_of_messages_is_counted_by_kind_of_receiver(rig: Rig) -> None:
+    client = await subscriber(rig, ext={"ack": True})
+    await subscriber(rig)
+    await publish(rig, 2)
+    await client.send(post({**CONNECT, "ext": {"ack": 0}, "advice": {"timeout": 0}}))
+    found = await figures(rig)
+    assert found("holdfast_hand_over_seconds_count", receiver="acking") == 2
+    assert found("holdfast_ack_seconds_count", receiver="acking") == 0
+    await client.send(post({**CONNECT, "ext": {"ack": 3}, "advice": {"timeout": 0}}))
+    found = await figures(rig)
+    assert found("holdfast_ack_seconds_count", receiver="acking") == 2
+    assert found("holdfast_hand_over_seconds_bucket", receiver="acking", le="+Inf") == 2
+    assert found("holdfast_hand_over_seconds_count", receiver="plain") == 0
+
+
+@pytest.mark.parametrize("form", [Form.OPENMETRICS, Form.WITH_EXAMPLES])
+async def test_openmetrics_has_the_same_figures_and_examples_for_operators_only(
+    rig: Rig, form: Form
+) -> None:
+    client = await subscriber(rig, ext={"ack": True})
+    await publish(rig, 1)
+    await client.send(post({**CONNECT, "ext": {"ack": 0}, "advice": {"timeout": 0}}))
+    metrics = Metrics(rig.bayeux, {"main": ConnectionLimit(1)}, Alerts(), rig.right)
+    old = Figures((await metrics.text(Form.TEXT)).decode())
+    text = (await metrics.text(form)).decode()
+    samples = [each for family in read_openmetrics(text) for each in family.samples]
+    assert {each.name for each in samples} == {name for name, _ in old.samples}
+    assert [text.count("# EOF"), text.endswith("# EOF\n")] == [1, True]
+    examples = [each.exemplar for each in samples if each.exemplar is not None]
+    ids = [example.labels["message_id"] for example in examples]
+    assert len(ids) == (form is Form.WITH_EXAMPLES)
+    assert all(id.startswith("test-17000000000") for id in ids)
+
+
 async def test_every_figure_is_explained(rig: Rig) -> None:
-    text, _ = await Metrics(rig.bayeux, {"main": ConnectionLimit(1)}, Alerts(), rig.right).text()
+    text = await Metrics(rig.bayeux, {"main": ConnectionLimit(1)}, Alerts(), rig.right).text(
+        Form.TEXT
+    )
     families = list(text_string_to_metric_families(text.decode()))
     assert len({family.name for family in families}) == len(families)
     assert {family.name for family in families} > {"process_open_fds", "python_info"}
@@ -272,10 +334,10 @@ async def test_simultaneous_callers_share_a_reading_and_later_ones_get_a_new_one
     reading.times.clear()
     for number in range(1, 4):
         asked_at = time.monotonic()
-        texts = await asyncio.gather(*(metrics.text() for _ in range(50)))
+        texts = await asyncio.gather(*(metrics.text(Form.TEXT) for _ in range(50)))
         assert len(reading.times) == number
         assert reading.times[-1] >= asked_at
-        assert {f"test_readings_total {number}.0" in text.decode() for text, _ in texts} == {True}
+        assert {f"test_readings_total {number}.0" in text.decode() for text in texts} == {True}
 
 
 async def test_after_a_slow_reading_the_next_one_waits(rig: Rig) -> None:
@@ -285,7 +347,7 @@ async def test_after_a_slow_reading_the_next_one_waits(rig: Rig) -> None:
     metrics._families.server.register(reading)
     metrics._families.server.register(slow)
     for _ in range(3):
-        await metrics.text()
+        await metrics.text(Form.TEXT)
     *_, before, last = reading.times
     assert last - before > 10 * slow.taken_s[-2]
 

@@ -150,7 +150,7 @@ class Handshake:
             error = later(self._state, ErrorReply.SERVER_FAULT)
         # Agreements of extensions are void.
         self._reply.pop("ext", None)
-        error.fill(self._reply)
+        error.fill(self._reply, self._state.counters.errors)
         advice = reconnect_advice(self._state.options, "none")
         self._reply["advice"] = advice | self._reply.get("advice", {})
 

@@ -407,7 +407,7 @@ class _ClientPublish:
         try:
             self._fill(outcome)
         except Refused as refused:
-            refused.fill(self._reply)
+            refused.fill(self._reply, state.counters.errors)
             state.note_refused(self._message, refused.error)
         state.backlog.at_turn_end(self._finish)
 

@@ -390,7 +390,7 @@ class Answers:
             reply = exchange.open_reply
             if reply is not None:
                 exchange.is_written = True
-                refused.fill(reply)
+                refused.fill(reply, self._state.counters.errors)
                 exchange.replies[exchange.place] = encode_reply(reply)
             exchange.carrier.answer(exchange, ())
 

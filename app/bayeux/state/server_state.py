@@ -129,8 +129,8 @@ class ServerState:
         self.refused_publishes = RefusedPublishes(journal)
         # Sessions with a lazy message of this turn, and its delay in seconds.
         self.lingering: list[tuple[Session, float]] = []
-        self.store, self.ledger, self.routes = store, Ledger(store, journal), Routes[Session]()
-        self.counters = self.ledger.counters
+        self.store, self.ledger = store, Ledger(store, journal, node.read)
+        self.routes, self.counters = Routes[Session](), self.ledger.counters
         self.histories = self._histories()
         self.topic_changes = TopicChanges(self.backlog, store, self.histories, node)
         self.topics = self._topics()

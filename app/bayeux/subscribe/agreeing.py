@@ -92,7 +92,8 @@ class AgreedSubscriptions:
         done()
 
     def _refuse(self, session: Session, patterns: Sequence[str], reply: Json) -> None:
-        Refused(ErrorReply.SHARD_UNAVAILABLE, SHARD_UNREACHABLE.text).fill(reply)
+        refused = Refused(ErrorReply.SHARD_UNAVAILABLE, SHARD_UNREACHABLE.text)
+        refused.fill(reply, self._state.counters.errors)
         for pattern in patterns:
             self._state.subscriptions.part(session, pattern)
         if patterns and session.is_durable and not session.is_gone:

@@ -150,10 +150,10 @@ class SubscribeHandler:
             except TurnOver:
                 return True
             except Refused as failed:
-                failed.fill(reply)
+                failed.fill(reply, self._state.counters.errors)
             except Exception:
                 self._state.log.exception("a subscribe could not be carried out")
-                Refused(ErrorReply.SERVER_FAULT).fill(reply)
+                Refused(ErrorReply.SERVER_FAULT).fill(reply, self._state.counters.errors)
             reading.end()
             end_reply(session)
             wait = None if "error" in reply else self._succeed(session, reply, progress)

@@ -1,5 +1,6 @@
 """The table of all errors that clients can see, in CometD's `code:args:text` form."""
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
@@ -112,8 +113,9 @@ class Refused(Exception):
         self.advice = advice
         self.ext = ext
 
-    def fill(self, reply: dict[str, Any]) -> None:
-        """Write the error and the further fields into the reply."""
+    def fill(self, reply: dict[str, Any], errors: Counter[str]) -> None:
+        """Write the error and the further fields into the reply, and count the error."""
+        errors[self.error.reason] += 1
         reply["successful"] = False
         reply["error"] = str(self)
         if self.advice:

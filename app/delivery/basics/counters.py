@@ -43,6 +43,8 @@ class Counters:
         self.subscriptions_refused = 0
         # Failed deliveries, by the family of their error code.
         self.refused: Counter[str] = Counter()
+        # Error replies, by the reason that they give.
+        self.errors: Counter[str] = Counter()
         # Logins by method, including failed ones.
         self.logins: Counter[str] = Counter()
 

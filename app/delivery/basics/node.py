@@ -68,6 +68,10 @@ class TimestampSource:
         self._newest_us = us = max(self._newest_us + 1, wall_us)
         return us * _NS_PER_US + self._shard
 
+    def read(self) -> int:
+        """Return what the wall clock shows: timestamps may be ahead of it."""
+        return self._wall_ns()
+
     def _ahead(self, wall_us: int) -> int:
         """Return how far this clock is ahead of the wall clock."""
         passed_us = max(wall_us - self._ahead_at_us, 0)
@@ -75,6 +79,11 @@ class TimestampSource:
         if left_us <= 0:
             self._ahead_us = 0
         return max(left_us, 0)
+
+
+def no_time() -> int:
+    """The clock of what measures nothing."""
+    return 0
 
 
 def _later(wall_ns: Callable[[], int], ns: int) -> int:
@@ -86,7 +95,8 @@ def _later(wall_ns: Callable[[], int], ns: int) -> int:
 class Node:
     """The server's name, its source of timestamps, and the name of its deployment.
 
-    `hear` takes note of a timestamp of another shard: later ones of this shard are above it.
+    `hear` takes note of a timestamp of another shard: later ones of this shard are above it. `read`
+    returns the present time, which timestamps may be ahead of, without giving one.
 
     Ids of messages begin with the latter, so they stay the same when another server goes on with
     the store.
@@ -96,6 +106,7 @@ class Node:
     stamp: Callable[[], int]
     deployment: str
     hear: Callable[[int], None] = ignore
+    read: Callable[[], int] = no_time
 
     def id_of(self, stamp: int) -> str:
         """Return the id by which clients and operators know the message with this timestamp."""

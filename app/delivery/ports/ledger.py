@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.basics.ignoring import ignore
+from holdfast.delivery.basics.node import no_time
 from holdfast.delivery.basics.steps import Reason, Step, StepKind
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.outcomes import (
@@ -48,6 +49,7 @@ from holdfast.delivery.messages.outcomes import (
     Outcome,
 )
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.ports.message_times import MessageTimes
 from holdfast.delivery.queues.receivers import Receiver
 
 if TYPE_CHECKING:
@@ -65,12 +67,18 @@ _MOVED: Final = OUTCOMES[StepKind.MOVED].counter
 class Ledger:
     """Reports to the store or the journal what happened to entries, and counts outcomes."""
 
-    def __init__(self, store: "StorePort", journal: DeliveryJournal = NO_JOURNAL) -> None:
+    def __init__(
+        self,
+        store: "StorePort",
+        journal: DeliveryJournal = NO_JOURNAL,
+        read_ns: Callable[[], int] = no_time,
+    ) -> None:
         self._store = store
         self._journal = journal
         self.counters = Counters()
         # Follows single messages; None if no part does.
         self.observer: LedgerObserver | None = None
+        self.times = MessageTimes(read_ns)
 
     # Into queues
 
@@ -128,6 +136,8 @@ class Ledger:
         """Record a hand-over, which may be empty."""
         if self.observer is not None:
             self.observer.handed(receiver, batch.messages)
+        if batch.messages and receiver.queue.settling is not _WRITTEN:
+            self.times.handed_over(receiver, batch, now)
         if self._store.early and self._came_early(receiver, batch, now):
             return
         if batch.entries is not None:
@@ -191,6 +201,10 @@ class Ledger:
         """
         if self.observer is not None:
             self.observer.left(receiver, messages, ACKED)
+        if receiver.queue.settling is _WRITTEN:
+            self.times.written(messages, now)
+        else:
+            self.times.acked(receiver, messages, now)
         if receiver.is_durable:
             self._store.settle(receiver.key, [message.id for message in messages], ACKED)
         elif receiver.queue.settling is not _WRITTEN:

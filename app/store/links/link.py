@@ -11,6 +11,7 @@ from typing import NamedTuple, cast
 from hiredis import ReplyError
 
 from holdfast.delivery.basics.ignoring import ignore
+from holdfast.store.links.call_times import CallTimes
 from holdfast.store.links.connection import StoreUnavailable, StoreUnreachable
 from holdfast.store.links.connection_watch import ConnectionWatch
 from holdfast.store.links.detour import Detour
@@ -69,18 +70,15 @@ class StoreLink:
         scripts: Sequence[Script],
         limits: LinkLimits | None = None,
     ) -> None:
-        self._primary = primary
-        self._on_state = on_state
-        self._random = random
-        self._limits = limits or LinkLimits()
+        self._primary, self._on_state, self._random = primary, on_state, random
+        self._limits, self._loop = limits or LinkLimits(), asyncio.get_running_loop()
         self._sources = [script.source for script in scripts]
-        self._loop = asyncio.get_running_loop()
         # Calls sent and unanswered, then calls to be sent, oldest first.
         self._sent: deque[_Call] = deque()
+        self.times = CallTimes()
         self._queued: list[_Call] = []
-        self._bytes = 0
         # Whether it exceeds its limits. Cached, because it is read far more often than it changes.
-        self.is_full = False
+        self._bytes, self.is_full = 0, False
         self._wire: RespConnection | None = None
         # How many of its next replies are skipped.
         self._stale = 0
@@ -99,7 +97,7 @@ class StoreLink:
             on_wait_over=self._send_oldest,
             on_failure=self._leave,
         )
-        self._is_flush_due = False
+        self._is_flush_due = self._is_closed = False
         self._pause_s = _SHORTEST_PAUSE_S
         self._watch = ConnectionWatch(
             primary,
@@ -110,7 +108,6 @@ class StoreLink:
         )
         primary.on_replaced = self._give_up_former
         self._keeping: asyncio.Task[None] | None = None
-        self._is_closed = False
         # Why the store must not be used although it may be available; empty if it may be used.
         self._suspended = ""
 
@@ -222,8 +219,7 @@ class StoreLink:
         """Run a command and return the answer."""
         answer: asyncio.Future[object] = self._loop.create_future()
         self.call(parts, partial(set_answer, answer))
-        reply = await answer
-        if isinstance(reply, Exception):
+        if isinstance(reply := await answer, Exception):
             raise reply
         return reply
 
@@ -239,6 +235,7 @@ class StoreLink:
             # The store's silence is measured from here.
             wire.heard_at = self._loop.time()
         self._sent.extend(calls)
+        self.times.sent(len(calls))
         wire.write(b"".join([call.packed for call in calls]))
 
     def _flush_at_end_of_turn(self) -> None:
@@ -265,6 +262,7 @@ class StoreLink:
                 self._leave(str(reply))
                 return
         self._sent.popleft()
+        self.times.answered()
         self._bytes -= len(packed)
         if self.is_full:
             self.is_full = self._exceeds()
@@ -329,6 +327,7 @@ class StoreLink:
     def _answer_aside(self, reply: object) -> None:
         """Process the answer of the server that has the keys of the oldest call."""
         self._sent.append(self._queued.pop(0))
+        self.times.go_on()
         self._answer(reply)
 
     def _go_on(self) -> None:
@@ -357,6 +356,7 @@ class StoreLink:
         """
         taken = [call._replace(may_be_refused=False) for call in self._sent]
         self._sent.clear()
+        self.times.take_back()
         return taken
 
     # Connections

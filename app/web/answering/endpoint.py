@@ -127,6 +127,11 @@ class Endpoint:
             return 200
         return self.options.duplicate_meta_connect_http_response_code
 
+    def error_body(self, refused: RequestRefused) -> bytes:
+        """Return the body of the response to a refused request, and count the error."""
+        self.bayeux.state.counters.errors[refused.error.reason] += 1
+        return error_body(refused)
+
     def headers(self, exchange: Exchange, cors: Mapping[str, str]) -> Mapping[str, str]:
         """Return the headers that depend on the exchange."""
         if exchange.new_browser is None:

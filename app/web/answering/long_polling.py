@@ -15,7 +15,6 @@ from holdfast.web.answering.endpoint import (
     FIXED_HEADERS,
     JSON_TYPE,
     Endpoint,
-    error_body,
     retry_headers,
 )
 from holdfast.web.http.origins import speaker_kind_of
@@ -110,7 +109,8 @@ def refusal(request: web.Request, refused: RequestRefused, endpoint: Endpoint) -
     """Return the response to a request that is refused as a whole."""
     cors = endpoint.cors(request.headers)
     headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **cors, **retry_headers(refused.wait_s)}
-    response = web.Response(status=refused.error.code, body=error_body(refused), headers=headers)
+    body = endpoint.error_body(refused)
+    response = web.Response(status=refused.error.code, body=body, headers=headers)
     if not request.content.is_eof():
         # Do not read the rest of the body.
         response.force_close()

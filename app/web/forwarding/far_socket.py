@@ -108,7 +108,7 @@ class FarSocket:
         if self._session is not None and self._session.is_gone:
             # With the reply that says so.
             self._tell_bound(False)
-        self._replies.coalescer.write(self._sink, frames)
+        self._replies.coalescer.pass_on(self._sink, frames)
         receipt = Receipt() if has_messages else None
         self._receipts.append(receipt)
         return receipt or True

@@ -255,7 +255,7 @@ class Home:
         if self._is_settling and not any(each.owes_replies for each in self._sockets.values()):
             self._is_settling = False
             # After these answers.
-            self._coalescer.write(LinkSink(self.link, self.link.send), pack(Kind.SETTLED, 0))
+            self._coalescer.pass_on(LinkSink(self.link, self.link.send), pack(Kind.SETTLED, 0))
 
     # What the door gets
 
@@ -271,7 +271,7 @@ class Home:
         )
         self._answers.append(reply)
         if len(self._answers) == 1:
-            self._coalescer.write(self._answering, _ANSWERS)
+            self._coalescer.pass_on(self._answering, _ANSWERS)
         if not messages:
             return True
         self._answered[number] = cast("FarCarrier", exchange.carrier)

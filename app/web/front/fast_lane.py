@@ -28,7 +28,6 @@ from holdfast.delivery.messages.message import Event
 from holdfast.web.answering.endpoint import (
     FIXED_HEADERS,
     JSON_TYPE,
-    error_body,
     hsts_headers,
     origin_denied,
     retry_headers,
@@ -305,7 +304,8 @@ class FastLane(ReadingAside):
         refused = malformed("not HTTP")
         hsts = hsts_headers(self._endpoint.options.hsts_s)
         headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **hsts}
-        refusal = web.Response(status=status, body=error_body(refused), headers=headers)
+        body = self._endpoint.error_body(refused)
+        refusal = web.Response(status=status, body=body, headers=headers)
         refusal.force_close()
         return refusal
 
@@ -348,7 +348,8 @@ class FastLane(ReadingAside):
         if refused.error is ErrorReply.REQUEST_TIMEOUT and not self._heads.are_last:
             headers["Connection"] = "close"
         head = self._heads.build(refused.error.code, headers)
-        self._endpoint.coalescer.write(self.transport, response(head, error_body(refused)))
+        body = self._endpoint.error_body(refused)
+        self._endpoint.coalescer.write(self.transport, response(head, body))
         self._free()
 
     def _free(self) -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from holdfast.web.admin.handlers import Ask
 from holdfast.web.joint.asking import METRICS, Shards
 from holdfast.web.joint.hearing import has_it
+from holdfast.web.prometheus.forms import END, Form, joined
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-_ASK = Ask(METRICS, {}, "reader")
 _HEAD = re.compile(rb"# (HELP|TYPE) (\S+) ")
 _SAMPLE = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{)?")
 
@@ -21,38 +21,46 @@ class JointMetrics:
     """The metrics of all workers.
 
     Args:
-        own: Returns the page of this worker, and its type.
+        own: Returns the page of this worker.
         restarts: Returns how often each shard got another worker, also one that is missing.
     """
 
     def __init__(
         self,
         shards: Shards,
-        own: Callable[[], Awaitable[tuple[bytes, str]]],
+        own: Callable[[Form], Awaitable[bytes]],
         restarts: Callable[[int], int] = lambda _: 0,
     ) -> None:
         self._shards = shards
         self._own = own
         self._restarts = restarts
 
-    async def text(self) -> tuple[bytes, str]:
-        """Return the page and its type."""
+    async def text(self, form: Form) -> bytes:
+        """Return the page."""
         others = [each for each in self._shards.numbers if each != self._shards.number]
-        asked = (self._shards.ask(each, _ASK) for each in others)
-        (own, kind), found = await asyncio.gather(self._own(), asyncio.gather(*asked))
-        pages = {each.shard: each.json["page"].encode() for each in found if has_it(each)}
+        ask = Ask(METRICS, {"form": form.value}, "reader")
+        asked = (self._shards.ask(each, ask) for each in others)
+        own, found = await asyncio.gather(self._own(form), asyncio.gather(*asked))
+        answers = [each for each in found if has_it(each)]
+        # A worker that is not restarted yet may know one form only.
+        pages = {
+            each.shard: each.json["page"].encode()
+            for each in answers
+            if each.json.get("form", Form.TEXT.value) == form.value
+        }
         pages[self._shards.number] = own
         answered = {shard: shard in pages for shard in self._shards.numbers}
         restarts = {shard: self._restarts(shard) for shard in self._shards.numbers}
-        return _joined(dict(sorted(pages.items()))) + _of_all(answered, restarts), kind
+        of_all = _of_all(answered, restarts, form)
+        return joined([_joined(dict(sorted(pages.items()))), of_all], form)
 
 
-def _of_all(answered: Mapping[int, bool], restarts: Mapping[int, int]) -> bytes:
+def _of_all(answered: Mapping[int, bool], restarts: Mapping[int, int], form: Form) -> bytes:
     """Return what any worker says of all."""
     # The metrics of this shard have loaded it, in a thread.
-    from prometheus_client import CollectorRegistry, generate_latest
     from prometheus_client.registry import Collector
 
+    from holdfast.web.prometheus.exposition import written
     from holdfast.web.prometheus.shard_families import answering, restarted
 
     class OnPage(Collector):
@@ -60,9 +68,7 @@ def _of_all(answered: Mapping[int, bool], restarts: Mapping[int, int]) -> bytes:
             yield answering(answered)
             yield restarted(restarts)
 
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(OnPage())
-    return generate_latest(registry)
+    return written(OnPage(), form)
 
 
 def _joined(pages: Mapping[int, bytes]) -> bytes:
@@ -73,6 +79,8 @@ def _joined(pages: Mapping[int, bytes]) -> bytes:
         samples = list[bytes]()
         for line in page.splitlines():
             found = _HEAD.match(line)
+            if line == END:
+                break
             if found is None:
                 samples.append(_labelled(line, shard))
             else:

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import (
-    CONTENT_TYPE_LATEST,
     CollectorRegistry,
     GCCollector,
     PlatformCollector,
     ProcessCollector,
-    generate_latest,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -26,8 +24,12 @@ from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.census import Census
 from holdfast.web.front.connection_limit import ConnectionLimit
 from holdfast.web.prometheus.door_figures import DoorFigures
+from holdfast.web.prometheus.exposition import written
+from holdfast.web.prometheus.forms import Form, OwnFigures
 from holdfast.web.prometheus.history_families import history_families
+from holdfast.web.prometheus.process_families import process_families
 from holdfast.web.prometheus.shard_families import door_families_of, families_of
+from holdfast.web.prometheus.time_families import time_families
 from holdfast.web.scheduling.speaking import SpeakingRight
 
 _MS_PER_S = 1000
@@ -46,12 +48,14 @@ class BayeuxCollector(Collector):
         alerts: Alerts,
         right: SpeakingRight,
         forwarded: Forwarded | None = None,
+        own: OwnFigures | None = None,
     ) -> None:
         self._bayeux = bayeux
         self._limits = limits
         self._alerts = alerts
         self._right = right
         self._forwarded = forwarded
+        self._own = own or OwnFigures()
 
     def collect(self) -> Iterator[Metric]:
         yield from self._publishes()
@@ -67,7 +71,10 @@ class BayeuxCollector(Collector):
         yield from self._connections()
         yield from self._alert_states()
         yield from self._webhooks()
-        others = self._bayeux.state.hub.others
+        state = self._bayeux.state
+        yield from time_families(state.ledger.times, self._own, state.node.id_of)
+        yield from process_families(self._own.traffic(), state.counters.errors)
+        others = state.hub.others
         if others is not None:
             yield from families_of(others.figures())
         if self._forwarded is not None:
@@ -411,9 +418,7 @@ class BayeuxCollector(Collector):
 
 
 class MetricFamilies:
-    """All metrics of a server and its process, as texts in Prometheus' format."""
-
-    content_type = CONTENT_TYPE_LATEST
+    """All metrics of a server and its process, as texts."""
 
     def __init__(
         self,
@@ -422,17 +427,18 @@ class MetricFamilies:
         alerts: Alerts,
         right: SpeakingRight,
         forwarded: Forwarded | None = None,
+        own: OwnFigures | None = None,
     ) -> None:
         self.server = CollectorRegistry()
-        self.server.register(BayeuxCollector(bayeux, limits, alerts, right, forwarded))
+        self.server.register(BayeuxCollector(bayeux, limits, alerts, right, forwarded, own))
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
         PlatformCollector(registry=self._process)
         GCCollector(registry=self._process)
 
-    def of_server(self) -> bytes:
-        return generate_latest(self.server)
+    def of_server(self, form: Form = Form.TEXT) -> bytes:
+        return written(self.server, form)
 
-    def of_process(self) -> bytes:
+    def of_process(self, form: Form) -> bytes:
         """Read /proc, which takes long with many open sockets."""
-        return generate_latest(self._process)
+        return written(self._process, form)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from holdfast.bayeux.server import Bayeux
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.front.connection_limit import ConnectionLimit
+from holdfast.web.prometheus.forms import Form, OwnFigures, joined
 from holdfast.web.scheduling.speaking import SpeakingRight
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ _PAUSES = 10
 class MetricsPage(Protocol):
     """What Prometheus reads."""
 
-    async def text(self) -> tuple[bytes, str]:
-        """Return the metrics as a text and its type, none of them older than this call."""
+    async def text(self, form: Form) -> bytes:
+        """Return the metrics in this form, none of them older than this call."""
         ...
 
 
@@ -36,20 +37,22 @@ class Metrics:
         alerts: Alerts,
         right: SpeakingRight,
         forwarded: "Forwarded | None" = None,
+        own: OwnFigures | None = None,
     ) -> None:
         self._bayeux = bayeux
         self._limits = limits
         self._alerts = alerts
         self._right = right
         self._forwarded = forwarded
+        self._own = own
         self._families: MetricFamilies | None = None
         self._turn = asyncio.Lock()
-        self._text = b""
-        # When the text was read, and when it may be read next.
-        self._read_at = self._free_at = -math.inf
+        # The text in each form and when it was read, and when any may be read next.
+        self._texts: dict[Form, tuple[bytes, float]] = {}
+        self._free_at = -math.inf
 
-    async def text(self) -> tuple[bytes, str]:
-        """Return the metrics as a text and its type, none of them older than this call.
+    async def text(self, form: Form) -> bytes:
+        """Return the metrics in this form, none of them older than this call.
 
         Concurrent callers share one reading.
         """
@@ -58,18 +61,20 @@ class Metrics:
         async with self._turn:
             if self._families is None:
                 self._families = await asyncio.to_thread(self._load)
-            if self._read_at < asked_at:
+            text, read_at = self._texts.get(form, (b"", -math.inf))
+            if read_at < asked_at:
                 await asyncio.sleep(self._free_at - now())
-                process = await asyncio.to_thread(self._families.of_process)
-                self._read_at = now()
-                self._text = self._families.of_server() + process
-                self._free_at = now() + (now() - self._read_at) * _PAUSES
-            return self._text, self._families.content_type
+                process = await asyncio.to_thread(self._families.of_process, form)
+                read_at = now()
+                text = joined([self._families.of_server(form), process], form)
+                self._texts[form] = text, read_at
+                self._free_at = now() + (now() - read_at) * _PAUSES
+            return text
 
     def _load(self) -> "MetricFamilies":
         # Servers without monitoring need not load Prometheus' client.
         from holdfast.web.prometheus.metric_families import MetricFamilies
 
         return MetricFamilies(
-            *(self._bayeux, self._limits, self._alerts, self._right, self._forwarded)
+            *(self._bayeux, self._limits, self._alerts, self._right, self._forwarded, self._own)
         )

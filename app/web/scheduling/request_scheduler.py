@@ -101,6 +101,8 @@ class RequestScheduler:
         self.lines = ClientLines(clock, turn, unread.in_line, cookie)
         # The core's handling of a body. Tests replace it.
         self.handle = receive
+        # How many bytes of requests were received.
+        self.received = 0
         # Requests that are not decoded: small ones, and large ones.
         self._small: deque[UnfinishedRequest] = deque()
         # Small requests with only a connect. They may bring much with their replies, and can wait.
@@ -140,6 +142,7 @@ class RequestScheduler:
         Raises `RequestRefused`, without effects, if the body does not contain messages or there is
         no room.
         """
+        self.received += len(body)
         if len(body) > SMALL:
             return self._receive_large(body, exchange)
         # Always call it, because the first call in a turn starts the budget.

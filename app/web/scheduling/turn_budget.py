@@ -5,6 +5,8 @@ from math import inf
 from time import monotonic, thread_time
 from typing import Protocol
 
+from holdfast.delivery.basics.times import NS_PER_S, STEPS_S, Histogram
+
 # Beyond this, other work runs. Reading and sending each have this budget; work from earlier turns,
 # and the store, have a share. It counts processor time, so that other programs on a busy machine do
 # not shorten turns and split bursts into more pieces.
@@ -79,6 +81,10 @@ class TurnBudget:
         self._send = send
         # When the first call in this turn was made, in wall time.
         self._began_at: float | None = None
+        # When the first call since the end of the last turn was made, zero before it, and how long
+        # turns have taken from there to their end.
+        self._first_at = 0.0
+        self.times = Histogram(STEPS_S)
         # When the budget ends, by processor time; None until the turn has taken some time.
         self._ends_at: float | None = None
         self._turn_s = _TURN_S
@@ -106,7 +112,9 @@ class TurnBudget:
             return True
         began_at = self._began_at
         if began_at is None:
-            self._began_at = monotonic()
+            self._began_at = began_at = monotonic()
+            if not self._first_at:
+                self._first_at = began_at
             self._end_turn_soon()
             return False
         took = monotonic() - began_at
@@ -176,6 +184,17 @@ class TurnBudget:
         left_s = _LONGEST_S - _TURN_S - self.connections * _READING_S
         self._patience_s = self._overdue_s = min(max(left_s, 0.0), _PATIENCE_S)
         self.is_behind = False
+
+    def end(self) -> None:
+        """End the turn: its replies are sent."""
+        if self._first_at:
+            self.times.add(int((monotonic() - self._first_at) * NS_PER_S))
+        self.forget()
+        self.begin_anew()
+
+    def forget(self) -> None:
+        """Do not count the time of this turn: it has to wait before it ends."""
+        self._first_at = 0.0
 
     def send(self) -> None:
         """Send the replies so far."""

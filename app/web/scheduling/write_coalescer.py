@@ -36,11 +36,18 @@ class WriteCoalescer:
         self._right = right
         self._waits_for_right = False
         self._waiting: list[tuple[asyncio.WriteTransport, bytes]] = []
+        # How many bytes clients were sent, before TLS. What aiohttp writes by itself is not in it.
+        self.sent = 0
         # During a silence, look for lost connections again when this many writes wait.
         self._look_at = _MANY
 
     def write(self, transport: asyncio.WriteTransport, data: bytes) -> None:
-        """Write these bytes after all earlier ones of the transport."""
+        """Write these bytes to a client, after all earlier ones of the transport."""
+        self.sent += len(data)
+        self.pass_on(transport, data)
+
+    def pass_on(self, transport: asyncio.WriteTransport, data: bytes) -> None:
+        """Write these bytes, which another worker counts if they are for a client."""
         if len(data) > _SMALL or transport.get_write_buffer_size():
             self.send()
             if not self._right.is_silent:

@@ -102,6 +102,7 @@ class Admission:
     def spend(self, reader: WaitingReader, size: int) -> None:
         """Count bytes against the budget of the reader's address. Raises `RequestRefused`."""
         reader.bytes += size
+        self._endpoint.coalescer.sent += size
         if reader.caller.network:
             self._endpoint.budgets.admit_bytes(reader.caller, size, self._endpoint.clock())
 
@@ -143,6 +144,7 @@ class Admission:
         self, request: web.Request, refused: RequestRefused, said: Mapping[str, object]
     ) -> web.Response:
         """Return a response with the code of the error as its status."""
+        self._endpoint.bayeux.state.counters.errors[refused.error.reason] += 1
         body = to_json([{"successful": False, "error": str(refused), **said}])
         headers = self.headers(request) | retry_headers(refused.wait_s)
         if "next" in said:

@@ -80,6 +80,8 @@ class SocketResponse(web.WebSocketResponse[Literal[False]]):
         )
         self._coalescer, self._scheduler = endpoint.coalescer, endpoint.scheduler
         self._gate = endpoint.gate
+        # Counts errors by their reason.
+        self.errors = endpoint.bayeux.state.counters.errors
         self.socket: Socket | None = None
         # None if the connection does not belong to the fast lane.
         self._frames: ClientFrames | None = None
@@ -183,6 +185,7 @@ async def dismiss(response: SocketResponse, socket: Socket) -> None:
 
 
 async def refuse(response: SocketResponse, socket: Socket, refused: RequestRefused) -> None:
+    response.errors[refused.error.reason] += 1
     code = _CLOSE_CODES.get(refused.error, WSCloseCode.INVALID_TEXT)
     await close(response, socket, code, str(refused))
 

@@ -14,6 +14,7 @@ import pytest
 from holdfast.web.admin.resources import ROUTES
 from holdfast.web.joint import rules
 from holdfast.web.joint.route_rules import RULES
+from tests.openmetrics import read_openmetrics
 from tests.web.forwarding.operators import API, Operator, operator
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json, Person
@@ -286,6 +287,31 @@ async def test_metrics_of_all_shards_are_on_one_page(both: Workers, ada: Operato
     assert lines.count("# TYPE holdfast_messages_published_total counter") == 1
     assert 'holdfast_entries_settled_total{shard="1",outcome="acked"} 0.0' in lines
     assert 'holdfast_shard_answers{shard="1"} 1.0' in lines
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/admin/metrics"])
+async def test_openmetrics_of_all_shards_is_one_page_and_names_messages_to_operators(
+    both: Workers, ada: Operator, path: str
+) -> None:
+    person = both.person(1)
+    await person.handshake()
+    await person.reply("/meta/subscribe", subscription="/news")
+    await person.reply("/news", data=1)
+    await person.reply("/meta/connect", connectionType="long-polling")
+    headers = {"Accept": "application/openmetrics-text"}
+    async with ada.http.get(path, headers=headers) as response:
+        assert response.content_type == "application/openmetrics-text"
+        text = await response.text()
+    families = {family.name: family.samples for family in read_openmetrics(text)}
+    answers = [(each.labels, each.value) for each in families["holdfast_shard_answers"]]
+    assert answers == [({"shard": "0"}, 1.0), ({"shard": "1"}, 1.0)]
+    turns = families["holdfast_turn_seconds"]
+    assert {each.labels["shard"] for each in turns if each.value} == {"0", "1"}
+    calls = families["holdfast_store_call_seconds"]
+    assert {each.labels["shard"] for each in calls if each.value} == {"0", "1"}
+    examples = [each.exemplar for name in families for each in families[name] if each.exemplar]
+    assert bool(examples) == (path == "/admin/metrics")
+    assert text.count("# EOF") == 1
 
 
 async def test_the_sum_of_all_rates_does_not_jump_while_a_worker_is_missing(

@@ -26,14 +26,16 @@ def test_the_wire_form_of_an_error_has_code_arguments_and_text() -> None:
 
 def test_a_refusal_fills_the_reply_with_its_error() -> None:
     reply = {"channel": "/a", "successful": True}
-    Refused(ErrorReply.DATA_MISSING).fill(reply)
+    errors = Counter[str]()
+    Refused(ErrorReply.DATA_MISSING).fill(reply, errors)
+    assert errors == {"data_missing": 1}
     assert reply == {"channel": "/a", "successful": False, "error": "400::data_missing"}
 
 
 def test_a_refusal_can_add_advice_and_ext_to_the_reply() -> None:
     reply = {"ext": {"a": 1, "b": 1}}
     advice = {"reconnect": "none"}
-    Refused(ErrorReply.CREATE_DENIED, "why", advice=advice, ext={"b": 2}).fill(reply)
+    Refused(ErrorReply.CREATE_DENIED, "why", advice=advice, ext={"b": 2}).fill(reply, Counter())
     assert reply == {
         "successful": False,
         "error": "403:why:create_denied",

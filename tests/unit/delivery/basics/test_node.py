@@ -118,3 +118,12 @@ def test_a_clock_that_skips_times_is_ahead_of_the_wall_clock_by_all_of_them() ->
     stamp.skip(10**9)
     now[0] += 10**9
     assert stamp() == shown + 3_602 * 10**9
+
+
+@given(newest, clocks, shards)
+def test_to_read_the_time_changes_no_timestamp(before: int, times: list[int], shard: int) -> None:
+    wall_ns = [NOW]
+    one, other = (TimestampSource(before, lambda: wall_ns[0], shard) for _ in range(2))
+    for wall_ns[0] in times:
+        assert other.read() == wall_ns[0]
+        assert one() == other()

@@ -207,3 +207,30 @@ def test_what_is_read_after_an_early_end_of_the_turn_waits(clocks: Clocks) -> No
     assert not turn.is_overdue()
     clocks.work(0.0051)
     assert turn.is_overdue()
+
+
+def test_a_turn_takes_from_its_first_call_to_its_end(clocks: Clocks) -> None:
+    turn = budget()
+    turn.is_spent()
+    clocks.work(0.006)
+    # The budgets of its parts do not matter.
+    turn.begin_anew()
+    turn.is_spent()
+    clocks.wait(0.03)
+    turn.end()
+    clocks.work(5.0)
+    turn.is_spent()
+    clocks.work(0.001)
+    turn.end()
+    assert turn.times.read()[-1] == 2
+    assert turn.times.total_ns == pytest.approx(37_000_000)
+
+
+def test_turns_without_work_and_turns_that_had_to_wait_are_not_counted(clocks: Clocks) -> None:
+    turn = budget()
+    turn.end()
+    turn.is_spent()
+    turn.forget()
+    clocks.wait(60.0)
+    turn.end()
+    assert turn.times.read()[-1] == 0
