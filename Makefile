@@ -141,6 +141,7 @@ cover-units: $(STAMPS)/dev
 test-seeds: $(STAMPS)/dev $(STAMPS)/holdfast
 $(filter-out $(ALONE),$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
 test-pages test-rest test-chaos-machines: setup-debian
+test-slow-store: setup-prometheus
 test-attacks:
 	$(SERVE_INSTALLED) $(TEST) $(ATTACKS) $(ARGS)
 test-chaos:
@@ -308,6 +309,19 @@ setup-debian:
 	    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -qq --no-install-recommends \
 	    chromium-headless-shell groff-base haproxy nginx-light; } || command -v chromium; \
 	elif ! command -v chromium; then echo 'chromium is missing: no test in a browser' >&2; fi >/dev/null
+
+# Prometheus and its tool, which read metrics and rules. Debian's package would start a service, so only its
+# programs are taken.
+.PHONY: setup-prometheus
+setup-prometheus: | $(BIN)/python
+	@if [ -x $(BIN)/promtool ]; then :; \
+	elif command -v apt-get && command -v dpkg-deb; then \
+	    home=$$(mktemp -d) && { cd $$home && { apt-get -o APT::Sandbox::User=root download prometheus || \
+	    { apt-get -o DPkg::Lock::Timeout=300 update -qq && \
+	    apt-get -o APT::Sandbox::User=root download prometheus; }; } && \
+	    dpkg-deb --extract prometheus_*.deb . && \
+	    mv usr/bin/prometheus usr/bin/promtool $(CURDIR)/$(BIN); }; rm -rf $$home; \
+	else echo 'apt-get is missing: no test with Prometheus' >&2; fi >/dev/null
 
 .PHONY: screenshots
 screenshots: setup-test setup-pages setup-debian ## pictures of every page, light and dark, desk and phone; OUT=dir
