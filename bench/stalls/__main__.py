@@ -6,6 +6,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +15,9 @@ from bench.plan import BENCH, read_servers
 from bench.processes import Server, running
 from bench.run import CACHE
 from bench.stalls.admin import ADMIN, Administration
-from bench.stalls.cases import CASES, Attack, Sender
+from bench.stalls.cases import CASES, Attack, Sender, webhook_calls
 from bench.stalls.clients import Bystander
+from bench.stalls.hooked import with_webhook
 from bench.stalls.memory import Memory
 from bench.stalls.volleys import prepare, volleys
 
@@ -213,7 +215,10 @@ def main() -> None:
             break
 
         def run(name: str = name) -> Stall:
-            with running(spec, cpus=options.cpus, log=options.log) as server:
+            with (
+                with_webhook() if CASES[name] is webhook_calls else nullcontext(),
+                running(spec, cpus=options.cpus, log=options.log) as server,
+            ):
                 return run_case(name, server, options.times)
 
         is_fine &= judge(name, run)

@@ -45,6 +45,8 @@ _TOPICS, _PAGE = 60_000, 1_000
 _REQUESTS, _OUTSTANDING = 10_000, 250
 # Requests without a session that wait for a message of a history.
 _READERS = 2_000
+# Messages that wait for a webhook, and their size.
+_HOOKED, _HOOKED_SIZE = 10_000, 100_000
 # Nearly a full queue: the last batch must fit.
 _IN_FLIGHT = 9_900
 
@@ -330,6 +332,11 @@ def new_heads(url: str) -> Attack:
 
 def half_bodies(url: str) -> Attack:
     return Attack(Elsewhere("bench.stalls.halves", url, _HALVES, _HALF), b"")
+
+
+def webhook_calls(url: str) -> Attack:
+    """Large messages wait for a webhook, whose application answers 16 calls at a time."""
+    return Attack(Elsewhere("bench.stalls.hooked", url, _HOOKED, _HOOKED_SIZE), b"")
 
 
 def takeover(url: str) -> Attack:
@@ -695,6 +702,7 @@ CASES: dict[str, Case] = {
             long_digits_published,
             new_heads,
             half_bodies,
+            webhook_calls,
             filters,
             fanout,
             fanout_waiting,
