@@ -4,9 +4,11 @@ import asyncio
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import orjson
 import pytest
 from aiohttp import web
 from standardwebhooks import Webhook, WebhookVerificationError
@@ -37,8 +39,9 @@ class Hooked(NamedTuple):
     receiver: WebhookReceiver
 
     async def publish(self, *values: Any, channel: str = "/orders/new") -> None:
-        body = [{"channel": channel, "data": each} for each in values]
-        async with self.person.http.post("/publish", json=body) as response:
+        body = BytesIO(orjson.dumps([{"channel": channel, "data": each} for each in values]))
+        headers = {"Content-Type": "application/json"}
+        async with self.person.http.post("/publish", data=body, headers=headers) as response:
             assert all(each["successful"] for each in await response.json())
 
     async def administrate(self, method: str, path: str, **body: Any) -> Any:
@@ -221,6 +224,13 @@ async def test_a_call_may_take_longer_than_clients_may_be_silent(tmp_path: Path)
         await shop.receiver.called(2)
         await asyncio.sleep(0.5)
         assert [each.data for each in shop.receiver.calls] == ["long", "short"]
+
+
+async def test_large_messages_are_posted_whole(tmp_path: Path) -> None:
+    async with hooked(tmp_path, max_message_size=4_000_000, max_request_size=8_000_000) as shop:
+        text = "".join(map(chr, range(32, 127))) * 30_000
+        await shop.publish(text, "small")
+        assert [each.data for each in await shop.receiver.called(2)] == [text, "small"]
 
 
 async def test_an_endless_answer_is_not_read(tmp_path: Path) -> None:

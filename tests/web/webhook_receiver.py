@@ -39,7 +39,7 @@ class WebhookReceiver:
         self._changed = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        application = web.Application()
+        application = web.Application(client_max_size=0)
         application.router.add_route("*", "/{path:.*}", self._hear)
         self._runner = web.AppRunner(application, shutdown_timeout=0)
         await self._runner.setup()

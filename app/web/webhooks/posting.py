@@ -1,7 +1,8 @@
-"""Posts bodys to the URL of one webhook."""
+"""Posts bodies to the URL of one webhook."""
 
 import time
 from contextlib import AsyncExitStack
+from io import BytesIO
 from ipaddress import ip_address
 
 import aiohttp
@@ -64,7 +65,7 @@ class Posting:
         )
 
     async def post(self, body: Body) -> Answer:
-        """Post the body. Returns the answer, or why there is none."""
+        """Post the body, a part at a time. Returns the answer, or why there is none."""
         now_s = time.time()
         headers = {**signed_headers(self._keys, body.id, body.text, int(now_s))}
         if is_traceparent(body.traceparent):
@@ -73,7 +74,7 @@ class Posting:
         try:
             self._check_literal()
             async with self._session.post(
-                self._url, data=body.text, headers=headers, allow_redirects=False
+                self._url, data=BytesIO(body.text), headers=headers, allow_redirects=False
             ) as response:
                 return await self._answer(response, now_s)
         except TimeoutError:
