@@ -18,6 +18,8 @@ _HOST = re.compile(r"[A-Za-z0-9._:%-]+")
 _KEY_LENGTHS = range(24, 65)
 _MOST_DELAYS = 20
 _LONGEST_TIMEOUT_MS = 60_000
+# A queue pauses no longer.
+_LONGEST_DELAY_MS = 24 * 3_600_000
 
 EventName = Literal["letters", "holdbacks", "presence", "session_ends", "alerts"]
 
@@ -32,7 +34,9 @@ class WebhookSettings(BaseModel):
     former_secret: SecretStr | None = None
     channels: list[str] = []
     events: list[EventName] = []
-    delays: Annotated[list[Milliseconds], Field(max_length=_MOST_DELAYS)] = [
+    delays: Annotated[
+        list[Annotated[Milliseconds, Field(le=_LONGEST_DELAY_MS)]], Field(max_length=_MOST_DELAYS)
+    ] = [
         5_000,
         30_000,
         120_000,

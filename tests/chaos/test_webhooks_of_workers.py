@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 WORKERS = 3
 SECOND = 30
+# How long each worker does not run.
+FROZEN_S = 8.0
 
 
 @pytest.fixture
@@ -63,3 +66,19 @@ async def test_nothing_is_lost_when_workers_are_killed_or_restart(
         await shop.has(publisher.accepted[-1])
         shop.check(publisher.accepted)
         assert len(shop.done) < len(publisher.accepted) * 1.5, "several workers call it"
+
+
+async def test_nothing_is_lost_when_workers_freeze(deployment: Deployment, shop: Shop) -> None:
+    async with Publisher(lambda: deployment.url, CHANNEL) as publisher:
+        await publisher.publish(1)
+        for pid in deployment.workers():
+            os.kill(pid, signal.SIGSTOP)
+            publishing = asyncio.create_task(publisher.publish(SECOND))
+            await asyncio.sleep(FROZEN_S)
+            # Its supervisor may have ended it.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+            await publishing
+        await publisher.publish(1)
+        await shop.has(publisher.accepted[-1])
+        shop.check(publisher.accepted)

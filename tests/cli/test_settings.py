@@ -322,6 +322,7 @@ WRONG: list[tuple[str, str]] = [
     ("webhooks", hook(channels=["/meta/connect"])),
     ("webhooks", hook(events=["weather"])),
     ("webhooks", hook(delays=[1] * 21)),
+    ("webhooks", hook(delays=[24 * 3_600_000 + 1])),
     ("webhooks", hook(timeout=60_001)),
     ("webhooks", hook(in_flight=17)),
     ("webhooks", hook(redirects=True)),

@@ -117,6 +117,45 @@ async def test_nothing_is_lost_when_the_server_is_killed(
         assert shop.repeats
 
 
+@pytest.mark.parametrize("wait_ms", [None, 0, 1, 3, 10])
+async def test_the_call_during_which_the_server_is_killed_is_repeated_or_done(
+    wait_ms: int | None, tmp_path: Path
+) -> None:
+    """It is killed before the answer, or so long after it: the verdict may be stored or not."""
+    async with WebhookReceiver() as receiver:
+        hook: dict[str, Any] = {"url": receiver.url, "secret": SECRET, "channels": ["/orders/**"]}
+        hook |= {"allow_private": True, "delays": [20] * 20}
+        settings = {"webhooks": {"shop": hook}, "channels": {"/orders/**": {"durable": True}}}
+        with PlayedSupervisor(tmp_path, {**settings, "journal": False}) as played:
+            kill = played.server.process.kill
+
+            async def die(_: web.Request) -> web.Response:
+                if wait_ms is None:
+                    kill()
+                else:
+                    asyncio.get_running_loop().call_later(wait_ms / 1000, kill)
+                return web.Response()
+
+            async with Publisher(lambda: played.url, CHANNEL) as publisher:
+                await publisher.publish(1)
+                await receiver.called(1)
+                receiver.plan.append(die)
+                publishing = asyncio.create_task(publisher.publish(5))
+                await receiver.called(2)
+                await asyncio.to_thread(played.server.process.wait)
+                await asyncio.to_thread(played.start)
+                await publishing
+            async with asyncio.timeout(LIMIT_S):
+                while receiver.calls[-1].data != publisher.accepted[-1]:
+                    await receiver.called(len(receiver.calls) + 1)
+        ids = {each.data: each.id for each in receiver.calls}
+        assert {*publisher.accepted} <= {*ids}
+        assert list(ids) == sorted(ids)
+        assert all(ids[each.data] == each.id for each in receiver.calls)
+        assert len(receiver.calls) <= len(ids) + 1
+        assert len(receiver.calls) > len(ids) or wait_ms is not None
+
+
 async def test_nothing_is_lost_when_the_server_restarts(
     played: PlayedSupervisor, shop: Shop
 ) -> None:
