@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.test_workers import Deployment, until
+from tests.chaos.test_workers import Deployment
+from tests.web.people import until
 from tests.web.stream_reader import Publisher
 from tests.web.test_webhooks import SECRET
 from tests.web.test_webhooks_over_restarts import CHANNEL, Shop
