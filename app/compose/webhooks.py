@@ -35,10 +35,7 @@ async def open_webhooks(
         sockets: Those at which the server listens.
         former_letters: The letters, if the process before this one was killed.
     """
-    ports = {each.getsockname()[1] for each in sockets if each.family != socket.AF_UNIX}
-    store = await _places_of_store(settings)
-    ports.update(port for ip, port in store if is_here(ip))
-    webhooks = Webhooks(endpoint, OwnPlaces(ports, store))
+    webhooks = Webhooks(endpoint, await own_places(settings, sockets))
     await webhooks.open(stack)
     if former_letters is not None:
         state = endpoint.bayeux.state
@@ -48,6 +45,14 @@ async def open_webhooks(
         except StoreUnavailable as error:
             log.warning("the last letters before the kill are not told again: %s", error)
     return webhooks
+
+
+async def own_places(settings: Settings, sockets: Iterable[socket.socket]) -> OwnPlaces:
+    """Return where this server listens, and where its store is."""
+    ports = {each.getsockname()[1] for each in sockets if each.family != socket.AF_UNIX}
+    store = await _places_of_store(settings)
+    ports.update(port for ip, port in store if is_here(ip))
+    return OwnPlaces(ports, store)
 
 
 async def _tell_letters_again(events: SystemEvents, letters: LetterSearch) -> None:
