@@ -329,6 +329,17 @@ async def test_it_answers_no_requests_and_is_not_present(tmp_path: Path) -> None
         assert [each["count"] for each in shown] == [0]
 
 
+async def test_it_gets_only_what_was_published(tmp_path: Path) -> None:
+    async with hooked(tmp_path) as shop:
+        await shop.publish("before")
+        await shop.person.handshake()
+        topic: Json = {"delivery": {"topic": {"destroyDelay": -1}}}
+        assert (await shop.person.reply("/orders/old", data="in", ext=topic))["successful"]
+        await shop.administrate("DELETE", "/topic?channel=/orders/old")
+        await shop.publish("after")
+        assert [each.data for each in await shop.receiver.called(3)] == ["before", "in", "after"]
+
+
 # Events of the server
 
 

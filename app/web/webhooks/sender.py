@@ -113,8 +113,9 @@ class Sender:
                 {"channel": "/meta/unsubscribe", "subscription": sorted(has - wanted)}
             )
         for pattern in sorted(wanted):
-            # It answers no requests, which would wait for it.
-            ext = {"delivery": {"responds": False}}
+            # It answers no requests, which would wait for it, and gets only what was published:
+            # not that a topic was erased.
+            ext = {"delivery": {"responds": False, "notify": False}}
             reply, _ = await connection.ask(
                 {"channel": "/meta/subscribe", "subscription": pattern, "ext": ext}
             )
