@@ -51,6 +51,7 @@ class Histogram:
         "_counts",
         "_has_one",
         "_ids",
+        "_latest_ns",
         "_limits",
         "_ns",
         "_place",
@@ -71,7 +72,7 @@ class Histogram:
         # The sum of all times.
         self.total_ns = 0
         # The bucket of the latest time, which has so many more than `_counts` says.
-        self._place = self._run = 0
+        self._place = self._run = self._latest_ns = 0
 
     def add(self, ns: int, id: int = 0) -> None:
         """Count a time, and remember the message if it is the bucket's first since a reading."""
@@ -88,6 +89,12 @@ class Histogram:
                 self._has_one |= 1 << place
                 self._ids[place], self._ns[place] = id, ns
         self._run += 1
+        self._latest_ns = ns
+
+    def add_again(self, count: int) -> None:
+        """Count the latest time so many times more."""
+        self.total_ns += count * self._latest_ns
+        self._run += count
 
     def _end_run(self) -> None:
         self._counts[self._place] += self._run

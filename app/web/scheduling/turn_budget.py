@@ -187,9 +187,10 @@ class TurnBudget:
 
     def end(self) -> None:
         """End the turn: its replies are sent."""
-        if self._first_at:
-            self.times.add(int((monotonic() - self._first_at) * NS_PER_S))
-        self.forget()
+        first_at = self._first_at
+        if first_at:
+            self._first_at = 0.0
+            self.times.add(int((monotonic() - first_at) * NS_PER_S))
         self.begin_anew()
 
     def forget(self) -> None:

@@ -44,10 +44,6 @@ class WriteCoalescer:
     def write(self, transport: asyncio.WriteTransport, data: bytes) -> None:
         """Write these bytes to a client, after all earlier ones of the transport."""
         self.sent += len(data)
-        self.pass_on(transport, data)
-
-    def pass_on(self, transport: asyncio.WriteTransport, data: bytes) -> None:
-        """Write these bytes, which another worker counts if they are for a client."""
         if len(data) > _SMALL or transport.get_write_buffer_size():
             self.send()
             if not self._right.is_silent:
@@ -58,6 +54,11 @@ class WriteCoalescer:
         self._waiting.append((transport, data))
         if len(self._waiting) >= _MOST:
             self.send()
+
+    def pass_on(self, transport: asyncio.WriteTransport, data: bytes) -> None:
+        """Write these bytes, which another worker counts if they are for a client."""
+        self.sent -= len(data)
+        self.write(transport, data)
 
     def send(self) -> None:
         """Write everything now: at the end of the turn, or before a connection closes."""

@@ -71,12 +71,26 @@ def test_a_message_of_a_clock_that_is_ahead_takes_no_time() -> None:
     assert counted(at.times.hand_overs["plain"]) == (1, 0.0)
 
 
-def test_the_clock_is_read_in_each_turn_and_for_every_few_receivers() -> None:
+def test_each_receiver_of_a_message_counts() -> None:
+    at, message = Timed(), old(1)
+    for _ in range(2500):
+        at.times.written([message], 5.0)
+    assert counted(at.times.hand_overs["plain"]) == (2500, 2500.0)
+    at.times.written([message], 5.0)
+    at.times.written([old(3), old(4)], 5.0)
+    at.times.written([message], 5.0)
+    at.times.acked(at.receiver, [message], 5.0)
+    assert counted(at.times.hand_overs["plain"]) == (2504, 2509.0)
+    assert counted(at.times.acks["acking"]) == (1, 1.0)
+
+
+def test_the_clock_of_turns_goes_on_from_that_of_messages_for_a_second() -> None:
     at = Timed()
-    for _ in range(17):
-        at.times.written([old(1)], 1.0)
+    for turn in (7.0, 7.5, 7.75):
+        at.times.written([old(1)], turn)
     assert at.readings == 1
-    at.times.written([old(1)], 1.0)
-    assert at.readings == 2
-    at.times.written([old(1)], 2.0)
+    assert counted(at.times.hand_overs["plain"]) == (3, 1.0 + 1.5 + 1.75)
+    for turn in (8.0, 3.0):
+        at.times.written([old(1)], turn)
     assert at.readings == 3
+    assert counted(at.times.hand_overs["plain"])[1] == 6.25
