@@ -401,7 +401,7 @@ class FakeOperations:
         self._changed(who, "work.clear", channel)
         return ClearedQueue(2)
 
-    async def webhooks(self, cursor: str | None, limit: int) -> Page[Webhook]:
+    async def webhooks(self, cursor: str | None, limit: int, *, sort: str = "") -> Page[Webhook]:
         self._fail()
         shop = Webhook(
             *("shop", "https://shop.example", WebhookState.WAITS, 3, 120, 2),

@@ -29,12 +29,6 @@ def key_of(webhook: str) -> str:
     return f"{subject_of(webhook)}/{_NUMBER}"
 
 
-def webhook_of(session: Session) -> str | None:
-    """Return the webhook whose session this is, or None if it is a client's."""
-    subject = session.subject
-    return subject.removeprefix(WEBHOOKS) if subject.startswith(WEBHOOKS) else None
-
-
 def begin(
     life: SessionLife, webhook: str, options: Mapping[str, Any], *, pipe: Pipe, now: float
 ) -> Session:

@@ -1,20 +1,21 @@
 """The resource of webhooks."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 from typing import Annotated
 
 from pydantic import Field
 
 from holdfast.bayeux.session import Session
-from holdfast.bayeux.sessions.of_server import webhook_of
 from holdfast.bayeux.state.webhook_figures import CallOutcome
 from holdfast.delivery.queues.dispatcher import DispatcherState
+from holdfast.delivery.queues.receivers import WEBHOOKS
 from holdfast.store.format.operator_input import Count, Ms, values_of
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.fields import Cursor, Limit
 from holdfast.web.admin.route import route
+from holdfast.web.admin.sorting import Stretches, sortable, stretches_of
 from holdfast.web.admin.views import Page
 
 
@@ -49,20 +50,22 @@ class WebhookResource:
     def __init__(self, server: RunningServer) -> None:
         self._state = server.life.state
 
+    def _all(self) -> Stretches[Webhook]:
+        return stretches_of(self._sessions(), self._view)
+
     @route("GET", "/webhooks")
+    @sortable("name", _all)
     async def webhooks(self, cursor: Cursor = None, limit: Limit = 100) -> Page[Webhook]:
-        """List webhooks, and removed ones with messages, by name."""
-        found = sorted(self._all(), key=lambda each: each.name)
+        """List webhooks, and removed ones with messages: by name, or by a field."""
+        found = sorted(map(self._view, self._sessions()), key=attrgetter("name"))
         rest = [each for each in found if each.name > (cursor or "")]
         return Page(rest[:limit], rest[limit - 1].name if len(rest) > limit else None)
 
-    def _all(self) -> Iterator[Webhook]:
-        for session in self._state.sessions.names.of_server.values():
-            name = webhook_of(session)
-            if name is not None:
-                yield self._view(name, session)
+    def _sessions(self) -> list[Session]:
+        return list(self._state.sessions.names.of_server.values())
 
-    def _view(self, name: str, session: Session) -> Webhook:
+    def _view(self, session: Session) -> Webhook:
+        name = session.subject.removeprefix(WEBHOOKS)
         figures = self._state.webhooks.get(name)
         state, waiting = _state_of(session), session.queue.count
         if figures is None:

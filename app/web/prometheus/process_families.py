@@ -8,6 +8,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.distribution import core, release
 
+# Reads files, so it is done once, when this is imported: in a thread.
+_BUILD = [release(), platform.python_version(), core()]
+
 
 def process_families(traffic: tuple[int, int], errors: Mapping[str, int]) -> Iterator[Metric]:
     """Yield the bytes of clients, errors by their reason, and the build."""
@@ -36,5 +39,5 @@ def process_families(traffic: tuple[int, int], errors: Mapping[str, int]) -> Ite
         "Always 1; the labels say which release this is, and on which Python it runs.",
         labels=["version", "python", "core"],
     )
-    build.add_metric([release(), platform.python_version(), core()], 1)
+    build.add_metric(_BUILD, 1)
     yield build
