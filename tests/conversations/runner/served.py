@@ -19,6 +19,7 @@ import uvloop
 from pydantic import ValidationError
 
 from holdfast.compose import CannotStart, serving
+from holdfast.delivery.basics.times import STEPS_S, Histogram
 from holdfast.settings import Settings
 from holdfast.web import ticker
 from tests.conversations.runner.replay import OPERATOR
@@ -37,6 +38,7 @@ class UnhurriedTurn:
         self.is_hurried = False
         self.is_behind = False
         self.connections = 0
+        self.times = Histogram(STEPS_S)
 
     def is_spent(self) -> bool:
         if not self._has_begun:
@@ -54,6 +56,12 @@ class UnhurriedTurn:
 
     def begin_anew(self, turn_s: float = 0.0) -> None:
         self._has_begun = False
+
+    def end(self) -> None:
+        self.begin_anew()
+
+    def forget(self) -> None:
+        """Take no time: none is counted."""
 
 
 class Servers:
