@@ -33,7 +33,7 @@ class MessageTimes:
         # The turn to which the latest message went and its id, in which histogram it counts, and
         # how many more receivers got it.
         self._turn, self._id, self._histogram, self._more = -1.0, 0, self._plain, 0
-        # How far the clock of messages is ahead of that of turns, and when this was last measured.
+        # How far the clock of messages is ahead of the clock of turns, as measured at this time.
         self._ahead_ns, self._measured_at = 0, -inf
 
     @property
@@ -80,7 +80,7 @@ class MessageTimes:
         self._turn, self._histogram = turn, histogram
         for message in messages:
             self._id = id = message.id
-            # Copies from histories and replays were received long ago, and waited for nobody.
+            # Copies from histories and replays were received long ago, and did not wait.
             if message.is_initial or message.generation:
                 self._id = 0
             else:
