@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.error import URLError
@@ -209,8 +210,8 @@ def test_what_the_alerts_are_about_is_exported(watched: Prometheus) -> None:
     for name, rule in ALERTS.items():
         found = SELECTOR.findall(rule["expr"])
         assert found, name
-        missing = [each for each in found if not watched.has(each)]
-        assert not missing, name
+        for each in found:
+            until(partial(watched.has, each))
         # It has a value, or nothing that it compares: no error in either case.
         watched.series(rule["expr"])
 
@@ -219,14 +220,15 @@ def test_everything_on_the_dashboard_has_data(watched: Prometheus) -> None:
     expressions = [*expressions_of_the_dashboard()]
     assert len(expressions) > 50
     for each in expressions:
-        asked = each.replace("$__rate_interval", "10s").replace("$instance", ".*")
+        # On a slow machine single readings fail: the window holds many.
+        asked = each.replace("$__rate_interval", "1m").replace("$instance", ".*")
         asked = asked.replace("$job", OPEN)
         assert "$" not in asked
         selected = SELECTOR.findall(asked)
         assert selected
-        assert [one for one in selected if not watched.has(one)] == [], each
-        if " > 0" not in asked:
-            assert watched.has(asked), each
+        asked_for = [*selected, *([asked] if " > 0" not in asked else [])]
+        for one in asked_for:
+            until(partial(watched.has, one))
 
 
 def test_the_lists_of_the_dashboard_have_something_to_choose(watched: Prometheus) -> None:
@@ -254,8 +256,11 @@ def test_only_operators_get_messages_as_examples(watched: Prometheus) -> None:
 
 
 def test_both_pages_are_read_without_errors(watched: Prometheus) -> None:
-    targets = watched.get("targets")["activeTargets"]
-    assert [(each["health"], each["lastError"]) for each in targets] == [("up", "")] * 2
+    def what_happened() -> list[tuple[str, str]]:
+        targets = watched.get("targets")["activeTargets"]
+        return [(each["health"], each["lastError"]) for each in targets]
+
+    until(lambda: what_happened() == [("up", "")] * 2)
 
 
 def test_prometheus_has_nothing_to_object_to_the_names(watched: Prometheus) -> None:
