@@ -141,7 +141,7 @@ cover-units: $(STAMPS)/dev
 test-seeds: $(STAMPS)/dev $(STAMPS)/holdfast
 $(filter-out $(ALONE),$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
 test-pages test-rest test-chaos-machines: setup-debian
-test-slow-store: setup-prometheus
+test-slow-store: setup-prometheus setup-collector
 test-attacks:
 	$(SERVE_INSTALLED) $(TEST) $(ATTACKS) $(ARGS)
 test-chaos:
@@ -322,6 +322,17 @@ setup-prometheus: | $(BIN)/python
 	    dpkg-deb --extract prometheus_*.deb . && \
 	    mv usr/bin/prometheus usr/bin/promtool $(CURDIR)/$(BIN); }; rm -rf $$home; \
 	else echo 'apt-get is missing: no test with Prometheus' >&2; fi >/dev/null
+
+# The collector of OpenTelemetry, which is built from its modules: once for all clones, and unoptimised, which takes
+# a quarter less time.
+COLLECTOR := tests/integration/collector
+BUILT_COLLECTOR = $(CACHE)/otelcol-$(shell { cat $(COLLECTOR)/*; go version; } 2>&1 | cksum | cut -d ' ' -f 1)
+.PHONY: setup-collector
+setup-collector: | $(BIN)/python
+	@if command -v go >/dev/null && { [ -x $(BUILT_COLLECTOR) ] || $(POLITE) $(call IN_TURN,$(COLLECTOR)) \
+	    go build -C $(COLLECTOR) -gcflags='all=-N -l' -ldflags='-s -w' -o $(BUILT_COLLECTOR) .; }; \
+	then ln -sf $(BUILT_COLLECTOR) $(BIN)/otelcol; \
+	else echo 'go is missing or too old: no test with the collector of OpenTelemetry' >&2; fi
 
 .PHONY: screenshots
 screenshots: setup-test setup-pages setup-debian ## pictures of every page, light and dark, desk and phone; OUT=dir

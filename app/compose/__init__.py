@@ -183,7 +183,7 @@ async def _assemble(
     )
     server = ForExtensions(bayeux, clock)
     logins = _logins(settings, server, stack, tokens, storage.store.deployment.key)
-    _install_extensions(server, settings, bayeux, stack)
+    _install_extensions(server, settings, placement, bayeux, stack)
 
     def door(own: RequestScheduler) -> "RequestSink":
         if forwarding is None:
@@ -385,7 +385,11 @@ def _books(state: ServerState) -> Books:
 
 
 def _install_extensions(
-    server: ServerApi, settings: Settings, bayeux: Bayeux, stack: AsyncExitStack
+    server: ServerApi,
+    settings: Settings,
+    placement: Placement,
+    bayeux: Bayeux,
+    stack: AsyncExitStack,
 ) -> None:
     if settings.delivery:
         server.extend(DeliveryWire(server))
@@ -406,7 +410,8 @@ def _install_extensions(
         # Most servers do without OpenTelemetry.
         from holdfast.compose.tracing import open_tracing
 
-        open_tracing(settings.otlp, server, bayeux, stack)
+        instance = placement.node(settings.node)
+        open_tracing(settings.otlp, instance, server, bayeux, stack)
     _install_own(server, settings)
 
 

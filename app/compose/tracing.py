@@ -15,8 +15,13 @@ _PATH = "/v1/traces"
 _LAST_S = 2.0
 
 
-def open_tracing(url: str, server: ServerApi, bayeux: Bayeux, stack: AsyncExitStack) -> None:
-    """Send the spans of traced messages to the collector at this URL. Raises `CannotStart`."""
+def open_tracing(
+    url: str, instance: str, server: ServerApi, bayeux: Bayeux, stack: AsyncExitStack
+) -> None:
+    """Send the spans of traced messages to the collector at this URL. Raises `CannotStart`.
+
+    Whose spans these are is said by the name of this process, the instance.
+    """
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
@@ -29,7 +34,7 @@ def open_tracing(url: str, server: ServerApi, bayeux: Bayeux, stack: AsyncExitSt
     about = {
         "service.name": "holdfast",
         "service.version": release(),
-        "service.instance.id": bayeux.state.node.name,
+        "service.instance.id": instance,
     }
     provider = TracerProvider(resource=Resource.create(about), shutdown_on_exit=False)
     exporter = OTLPSpanExporter(endpoint=url.rstrip("/") + _PATH)
