@@ -83,8 +83,8 @@ class Operator:
 
     async def _end(self) -> None:
         for what in (*self._truth.doers, CHANNEL):
+            await self._look_at(what)
             if self._holds.is_over(what):
-                await self._look_at(what)
                 await self._let_go(what)
         await self._look_at_replays()
 

@@ -14,7 +14,10 @@ _ON_THE_WAY_S = 1.0
 # How much longer or shorter true time may be than by the clock of a server, and how long a server
 # takes at most to notice that a hold has ended.
 _SLOW, _FAST, _DUE_S = 0.9, 1.1, 2.0
-# Faults through which a hold stays: it is stored before the operator hears of it.
+# For so long behind a release a store that fails over may lose it.
+_LOSES_S = 12.0
+# Faults through which a hold or a release stays: it is stored before the operator hears of it,
+# unless the store is away.
 _KEEP_HOLDS = HARMLESS | {
     *("the start", "kill_server", "kill_server_in_call", "terminate_server", "crash_server_often"),
     *("kill_supervisor", "stop_supervisor", "kill_importer", "restart_in_vain"),
@@ -59,6 +62,8 @@ class Holds:
         self._holds: dict[str, _Hold] = defaultdict(_Hold)
         # What was held without a limit, and not released since.
         self.endless: list[str] = []
+        # When what is not held back was released.
+        self._released: dict[str, float] = {}
         self._looks = 0
         self._wrong: list[_Finding] = []
 
@@ -72,6 +77,7 @@ class Holds:
     def asks(self, what: str, limit: Limit) -> None:
         """Note that the operator is about to hold something back."""
         hold = self._holds[what]
+        self._released.pop(what, None)
         if self._facts.now() > hold.limit.least:
             # What was there may have ended by itself.
             hold.since = inf
@@ -95,6 +101,7 @@ class Holds:
     def let_go(self, what: str) -> None:
         """Note that the server has done it."""
         self._holds[what] = _Hold()
+        self._released[what] = self._facts.now()
         self.endless = [each for each in self.endless if each != what]
 
     def refused(self, what: str, said: str) -> None:
@@ -117,6 +124,17 @@ class Holds:
             self._wrong.append(_Finding(since, now, said, is_limited))
         elif not is_held and hold.since < inf and asked_at > hold.limit.most:
             self._facts.mark("a hold has ended by itself")
+        elif is_held and what in self._released:
+            self._held_again(what)
+
+    def _held_again(self, what: str) -> None:
+        """Note that something is held back although it was released; the operator does it again."""
+        at = self._released.pop(what)
+        said = f"{what} is held back again, although it was released"
+        lost_by = min(self._facts.now(), at + _LOSES_S)
+        self._wrong.append(_Finding(at, lost_by, said, is_limited=False))
+        self._facts.mark("a release was lost")
+        self.endless.append(what)
 
     def is_over(self, what: str) -> bool:
         """Return whether a hold has no limit, or one that has passed, so that it may be released.

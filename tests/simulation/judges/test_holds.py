@@ -64,6 +64,22 @@ def test_everything_comes_behind_a_release() -> None:
     assert scene.wrong() == [*scene.holds.unfinished()] == []
 
 
+def test_a_release_stays_unless_a_store_that_fails_loses_it() -> None:
+    for fault, at, count in (
+        *(("kill_server", 12.0, 1), ("end_store", 12.0, 0)),
+        *(("end_store", 1.0, 1), ("end_store", 30.0, 1)),
+    ):
+        scene = Scene()
+        scene.is_released(12.0)
+        scene.is_seen(40.0, is_held=True)
+        assert [*scene.holds.unfinished()] == ["operations: joe is still held back"]
+        scene.excuses.add(fault, at, 1.0)
+        said = "operations: joe is held back again, although it was released at 24.000"
+        assert scene.wrong() == [said] * count
+        scene.is_released(41.0)
+        assert [*scene.holds.unfinished()] == []
+
+
 def test_a_hold_with_a_limit_holds_until_then_and_ends_by_itself() -> None:
     scene = Scene(limit=Limit(20.0, 25.0))
     assert [*scene.holds.unfinished()] == []
