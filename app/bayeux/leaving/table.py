@@ -271,7 +271,10 @@ TABLE: Final = (
         " in other words",
         (
             *_of("ServerState", "requests"),
-            *_of("Request", "address call channel deadline_ms id is_work mode replies reply_to"),
+            *_of(
+                "Request",
+                "address call carried channel deadline_ms id is_work mode replies reply_to",
+            ),
             *_of("Request", "refusal requester responders spoken timeout_ms"),
         ),
     ),

@@ -16,6 +16,8 @@ from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.channels import HELD_ROW
 from holdfast.delivery.basics.error_codes import CHANNEL_HELD, SHARD_UNREACHABLE
+from holdfast.delivery.codec.attributes import Way
+from holdfast.delivery.codec.enclosing import enclosed
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.neighbours import Neighbours
 
@@ -113,14 +115,19 @@ class AmongShards(Publishing):
 
     def _ask_one(self, publish: EventPublish, qos: Qos) -> PersistOutcome | None:
         """Publish a request for one session here, or for one of another shard."""
-        request, message, persistent = qos.request, publish.message, publish.persistent
+        request = qos.request
         publish.addressed, publish.is_subscribable = self._choose(publish), False
         is_here = bool(publish.addressed)
-        if request is not None and is_here:
-            request.unheard = ()
+        if request is None or is_here:
+            if request is not None:
+                request.unheard = ()
+            return self._state.hub.publish(publish)
+        asking = {"enclosed": [publish.message], "persistent": publish.persistent}
+        if request.is_durable:
+            request.carried = enclosed(asking, Way.CALL)
         outcome = self._state.hub.publish(publish)
-        if request is not None and not is_here and outcome is not PersistOutcome.REFUSED:
-            self._requests.asking.ask_one(request, message, persistent)
+        if outcome is not PersistOutcome.REFUSED:
+            self._requests.asking.ask_one(request, asking)
         return outcome
 
     def _distribute_later(self, publish: EventPublish, qos: Qos | None, _: Turn) -> bool:

@@ -17,7 +17,7 @@ from holdfast.bayeux.publish.shards_of import shard_of_session
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.calls import Answer, Asker, Asking, said_by
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.delivery.messages.message import Message
+from holdfast.delivery.codec.enclosing import disclosed
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.requests.request import Request
 from holdfast.delivery.shared_queues.work_queues import key_of_queue
@@ -50,18 +50,19 @@ class AskingOthers:
         heard = partial(self._heard, request, shard)
         self._calls.ask(request, shard, ASKED, {"address": request.address}, answered=heard)
 
-    def ask_one(self, request: Request[Session], message: Message, persistent: bool | None) -> None:
+    def ask_one(self, request: Request[Session], asking: Asking) -> None:
         """Ask one session of another shard, when those before it on the channel are on their way.
 
         The shards are tried one after the other.
         """
-        self._begin_one(_ForOne(request, message, persistent))
+        self._begin_one(_ForOne(request, asking))
 
     def _begin_one(self, asked: "_ForOne") -> None:
         request = asked.request
-        if self._state.hub.is_coming(asked.message.channel):
+        if self._state.hub.is_coming(request.channel):
             self._state.when_kept(partial(self._begin_one_later, asked))
             return
+        request.carried = b""
         turn, others = next(self._turns), self._homes.others
         start = turn % len(others)
         request.unheard = (*others[start:], *others[:start])
@@ -76,8 +77,7 @@ class AskingOthers:
             return
         shard, *_ = request.unheard
         heard = partial(self._heard_of_one, asked, shard)
-        asking = {"enclosed": [asked.message], "persistent": asked.persistent}
-        self._state.calls.ask(shard, ASKED_ONE, asking, heard)
+        self._state.calls.ask(shard, ASKED_ONE, asked.asking, heard)
 
     def _heard_of_one(self, asked: "_ForOne", shard: int, answer: Answer | None) -> None:
         request = asked.request
@@ -115,7 +115,13 @@ class AskingOthers:
 
     def _heard(self, request: Request[Session], shard: int, answer: Answer) -> None:
         _hears(request, shard)
-        self._take(request, shard, said_by(Responders, answer) or NOBODY_ANSWERS)
+        found = said_by(Responders, answer) or NOBODY_ANSWERS
+        has_some = request.responders or request.spoken or found.keys or found.lost
+        if request.carried and not has_some and not self._is_over(request):
+            if not request.unheard:
+                self._begin_one(_carried_by(request))
+            return
+        self._take(request, shard, found)
 
     def _take(self, request: Request[Session], shard: int, found: Responders) -> None:
         """Take over who may answer, and who will not."""
@@ -159,11 +165,18 @@ class AskingOthers:
 
 
 class _ForOne(NamedTuple):
-    """A request for one session, and its message."""
+    """A request for one session, and what the shards are asked."""
 
     request: Request[Session]
-    message: Message
-    persistent: bool | None
+    asking: Asking
+
+
+def _carried_by(request: Request[Session]) -> _ForOne:
+    """Return the request of an earlier process that no shard has heard of."""
+    asking, request.carried = disclosed(request.carried), b""
+    [message] = asking["enclosed"]
+    request.enter_again(message)
+    return _ForOne(request, asking)
 
 
 def _hears(request: Request[Session], shard: int) -> None:

@@ -1,5 +1,6 @@
 """Requests among several shards: an `TopicsElsewhere`. A server alone does not load this module."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.publish.answering_others import AnsweringOthers
@@ -28,7 +29,8 @@ class RequestsEverywhere(AnsweringOthers):
         state.calls.handle(ASKED, self._tell)
 
     def _tell(self, asked: Asking, asker: Asker, _: float) -> None:
-        self.tell(asker, asked["address"])
+        # The request may have come just before, and its message is not stored yet.
+        self._state.store.after(partial(self.tell, asker, asked["address"]))
 
     def _look(self, asked: Asking, asker: Asker, _: float) -> None:
         asker.answer({"is_subscribed": asked["channel"] in self._state.routes})

@@ -87,6 +87,7 @@ def _reopened(
     request.go_on(kept["deadline_ms"], now, now_ms)
     request.address, request.id = address, kept["id"]
     request.is_work = kept["is_work"]
+    request.carried = kept.get("carried", "").encode()
     if kept["call"] is not None:
         channel, id = kept["call"]
         request.call = channel, id

@@ -88,6 +88,7 @@ class Request(Timed, Generic[R]):
         "address",
         "arriving",
         "call",
+        "carried",
         "channel",
         "counted",
         "deadline_ms",
@@ -147,6 +148,9 @@ class Request(Timed, Generic[R]):
         self.spoken: dict[str, bytes] = {}
         # Shards that have not said which of their sessions may reply.
         self.unheard: Collection[int] = ()
+        # With what the next process asks one session of another shard, if this one was killed
+        # before any shard had heard of the request.
+        self.carried = b""
         # The shard of the requester, or None if it is this one; how often this shard counts it.
         self.shard: int | None = None
         self.counted = 1

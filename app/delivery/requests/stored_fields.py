@@ -30,7 +30,7 @@ def _name_of(request: Request[Any]) -> str:
 
 def asked(request: Request[Any], responders: Iterable[str]) -> RequestFields:
     """Return the field of a request that these sessions may answer."""
-    record = {
+    record: dict[str, Any] = {
         "call": request.call,
         "channel": request.channel,
         "deadline_ms": request.deadline_ms,
@@ -42,6 +42,8 @@ def asked(request: Request[Any], responders: Iterable[str]) -> RequestFields:
         "responders": sorted(responders),
         "timeout_ms": request.timeout_ms,
     }
+    if request.carried:
+        record["carried"] = request.carried.decode()
     return {_name_of(request): to_json(record)}
 
 

@@ -533,3 +533,56 @@ def test_what_is_stored_of_old_or_unreadable_requests_of_others_is_removed(world
     shard.kill()
     shard.server.advance(6)
     assert shard.keeper.requests == {}
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+@pytest.mark.parametrize("to", ["one", "destination"])
+def test_a_request_with_a_key_has_its_outcome_though_its_shard_is_killed_before_others_read_it(
+    world: World, to: str, turns: int
+) -> None:
+    bob, ann = comes(world, "bob/1"), listening(world, "ann/1")
+    ext: Json = {"delivery": {"key": "once"}}
+    if to == "one":
+        ext["request"] = "one"
+    else:
+        ext["delivery"] |= {"destinations": ["ann"], "subscribable": False}
+    bob.publish(POWER, "?", ext={"replyTo": bob.address(), "timeout": 5_000, **ext})
+    for _ in range(turns):
+        bob.server.turn()
+    world.shards[0].kill()
+    bob = comes_back(world, "bob/1", bob)
+    # Only what is addressed by name is lost before it is in the log, and that is told.
+    is_lost = to == "destination" and turns == 0
+    assert heard(world, bob) == ([NO_RESPONDERS] if is_lost else [])
+    if is_lost:
+        bob.connect(ext={"ack": 2})
+    bob.publish(POWER, "?", ext={"replyTo": bob.address(), "timeout": 5_000, **ext})
+    world.read_all()
+    assert outstanding(world) == 1
+    assert answered(world, ann, ann.last())["successful"]
+    assert heard(world, bob) == ["!"]
+    assert outstanding(world) == 0
+
+
+@pytest.mark.parametrize("killed", [[2], [0, 1, 2]])
+@pytest.mark.parametrize("responder", ["carl/1", None])
+def test_a_request_for_one_that_no_shard_has_seen_goes_on_at_all_shards(
+    killed: list[int], responder: str | None
+) -> None:
+    world = asking(3)
+    bob = comes(world, "bob/1")
+    ones = {"request": "one", "delivery": {"key": "once"}}
+    # The store has it, and its server is killed before it hears so.
+    bob.publish(POWER, "?", ext={"replyTo": bob.address(), "timeout": 5_000, **ones})
+    for number in killed:
+        world.shards[number].kill()
+    bob = comes_back(world, "bob/1", bob)
+    carl = None if responder is None else listening(world, responder)
+    world.read_all()
+    if carl is None:
+        assert heard(world, bob) == [NO_RESPONDERS]
+    else:
+        assert answered(world, carl, carl.last())["successful"]
+        assert heard(world, bob) == ["!"]
+    assert outstanding(world) == 0
+    assert not world.shards[2].keeper.requests
