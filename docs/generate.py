@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from holdfast.bayeux.assembly import assemble
 from holdfast.bayeux.leaving.table import TABLE
 from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.state.backend_figures import BackendFigures
 from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.delivery.basics.error_codes import CODES
@@ -33,6 +34,7 @@ from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.listed import LISTED
 from holdfast.web.front.connection_limit import ConnectionLimit
+from holdfast.web.prometheus.backend_families import backend_families
 from holdfast.web.prometheus.door_figures import DoorFigures
 from holdfast.web.prometheus.metric_families import BayeuxCollector
 from holdfast.web.prometheus.shard_families import (
@@ -65,6 +67,8 @@ MEANINGS = {
     "1e400",
     ErrorReply.LOGIN_DENIED: "The token that should renew the client's [login](login.md) is "
     "invalid, or another subject's",
+    ErrorReply.BACKEND_UNAVAILABLE: "The [backend](backend.md), which decides about this, does not "
+    "answer now, or not clearly; nothing was done, so try again later",
     ErrorReply.CREDENTIALS_IN_URL: "The message brings `ext.authentication` in a URL, by "
     "[callback-polling](callback-polling.md): use another transport, or log in with a cookie or a "
     "proxy",
@@ -225,7 +229,8 @@ def metrics() -> str:
     one, other = {1: 0}, {1: 0.0}
     crossing = families_of(LogFigures(0, 0, 0, one, one, one, other))
     joint = [*door_families_of(DoorFigures(one, one)), answering({1: True}), restarted(one)]
-    for metric in chain(alone.collect(), crossing, joint):
+    backend = backend_families(BackendFigures(""))
+    for metric in chain(alone.collect(), backend, crossing, joint):
         suffix = "_total" if metric.type == "counter" else ""
         labels: dict[str, dict[str, None]] = {}
         for sample in metric.samples:

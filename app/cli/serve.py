@@ -26,7 +26,7 @@ from holdfast.compose import CannotStart, Dismissed, running
 from holdfast.compose.placement import Placement, alone
 from holdfast.compose.succession import Succession
 from holdfast.distribution import name_clash
-from holdfast.settings import ChannelSettings, Settings, WebhookSettings
+from holdfast.settings import BackendSettings, ChannelSettings, Settings, WebhookSettings
 from holdfast.settings.environment import LIST
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.supervisor.control import Channel, Say, given_channel, reason
@@ -47,7 +47,11 @@ _FORMS = {
 _OF_SUPERVISOR = ("restart_timeout", "frozen_timeout", "silent_timeout")
 _DEFAULT_FILE = Path("holdfast.toml")
 # The settings that are tables, and what is in their rows.
-_TABLES: dict[object, type[BaseModel]] = {"channels": ChannelSettings, "webhooks": WebhookSettings}
+_TABLES: dict[object, type[BaseModel]] = {
+    "backend": BackendSettings,
+    "channels": ChannelSettings,
+    "webhooks": WebhookSettings,
+}
 # In bytes. The C library keeps up to twice as much free memory.
 _LARGEST_FREED = 4 * 1024 * 1024
 

@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.api import ServerApi
@@ -30,13 +29,20 @@ from holdfast.compose.data_directory import DataDirectory, claimed
 from holdfast.compose.endpoint import make_endpoint, own_figures
 from holdfast.compose.journal import Books, begin_journal, begin_run, make_journal
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
-from holdfast.compose.listeners import ServedApplications, complaint, open_listeners, remark
+from holdfast.compose.listeners import (
+    ServedApplications,
+    complaint,
+    open_listeners,
+    remark,
+    warn,
+)
 from holdfast.compose.listening import MAIN, ListeningSockets, listen, listen_for_commands
 from holdfast.compose.opening import open_storage
 from holdfast.compose.placement import Placement, alone
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.storage import Storage
 from holdfast.compose.succession import Succession
+from holdfast.compose.token_watch import opened_tokens, role_of
 from holdfast.compose.waiting import Dismissed as Dismissed
 from holdfast.compose.waiting import Waiting, may_wait
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
@@ -51,12 +57,11 @@ from holdfast.journal.writer import JournalWriter
 from holdfast.settings import Settings
 from holdfast.store.opening.write_right import seed_of
 from holdfast.supervisor.control import CONTROL_FILE, LOCK
-from holdfast.web.admin.tokens import Tokens, TokensUnusable, open_tokens
+from holdfast.web.admin.tokens import Tokens
 from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.answering.heads import Heads
 from holdfast.web.doors.adoption import adopt
 from holdfast.web.doors.leaving import Leaving
-from holdfast.web.http import aiohttp_parts
 from holdfast.web.scheduling.intake import UnreadRequests
 from holdfast.web.scheduling.request_scheduler import RequestScheduler
 from holdfast.web.tasks import Tasks, cancel
@@ -65,10 +70,11 @@ from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
     from holdfast.compose.forwarding import Forwarding
+    from holdfast.compose.login import InstalledLogin
     from holdfast.compose.sharding import Sharding
-    from holdfast.login.extension import Logins
     from holdfast.web.front.listener import Listener
     from holdfast.web.scheduling.request_sink import RequestSink
+    from holdfast.web.webhooks.senders import Webhooks
 
 log = logging.getLogger(__name__)
 
@@ -117,6 +123,7 @@ class _Parts:
     tasks: Tasks
     forwarding: "Forwarding | None"
     sharding: "Sharding | None"
+    login: "InstalledLogin | None"
     # Those at which it has answered already, while it waited for another server.
     sockets: ListeningSockets | None
 
@@ -132,7 +139,7 @@ async def _assemble(
     others = [placement.data_of(shard) for shard in placement.others]
     directory = await claimed(placement.data, shared, control, stack, others)
     succession.keep(LOCK, directory.lock)
-    tokens = _open_tokens(settings.data)
+    tokens = opened_tokens(settings.data)
     waiting = Waiting(settings, addresses, placement, succession)
     opening = open_storage(
         *(settings, directory, stack, _stop_at_once, placement),
@@ -178,21 +185,21 @@ async def _assemble(
         run_later=tasks,
         is_turn_over=ticker.turn_budget.is_over,
         unread_since=unread.since,
-        role_of=partial(_role_of, tokens),
+        role_of=partial(role_of, tokens),
         neighbours=None if shard is None else shard.neighbours,
     )
     server = ForExtensions(bayeux, clock)
-    logins = _logins(settings, server, stack, tokens, storage.store.deployment.key)
+    login = _login(*(settings, server, bayeux.state, stack, tokens, storage.store.deployment.key))
     _install_extensions(server, settings, placement, bayeux, stack)
 
     def door(own: RequestScheduler) -> "RequestSink":
         if forwarding is None:
             return own
-        return forwarding.door(own, bayeux, logins)
+        return forwarding.door(own, bayeux, login)
 
     endpoint = make_endpoint(settings, bayeux, ticker, unread, storage.right, door)
     administration = make_administration(
-        *(settings, stack, endpoint, server, storage, tokens, logins, placement),
+        *(settings, stack, endpoint, server, storage, tokens, login, placement),
         homes=None if shard is None else shard.shards,
         forwarding=forwarding,
         ends=lambda: succession.ends,
@@ -205,7 +212,7 @@ async def _assemble(
     ticker.collector.begin()
     return _Parts(
         *(settings, placement, addresses, directory, storage, ticker, heads, writer, endpoint),
-        *(administration, tasks, forwarding, sharding, waiting.sockets),
+        *(administration, tasks, forwarding, sharding, login, waiting.sockets),
     )
 
 
@@ -262,7 +269,7 @@ async def _begin(
     async def readiness() -> tuple[str | None, str]:
         return complaint(bayeux, watch, storage), remark(storage)
 
-    _warn(settings, parts.addresses)
+    warn(settings, parts.addresses)
     applications = ServedApplications(
         *(endpoint, websockets, parts.heads, readiness),
         administration,
@@ -283,6 +290,7 @@ async def _begin(
     if parts.sharding is not None:
         stack.push_async_callback(parts.sharding.pause)
         await parts.sharding.serve()
+    await _open_backend(parts, sockets, stack)
     if parts.forwarding is not None:
         if parts.sharding is not None:
             parts.sharding.join(parts.forwarding)
@@ -293,19 +301,31 @@ async def _begin(
     _adopt(succession, listeners, stack)
     # Not before this process serves: the former one may go on, and knows nothing of this one's.
     administration.replays.resume_soon()
-    webhooks = None
-    if settings.webhooks:
-        from holdfast.compose.webhooks import open_webhooks
-
-        listening = [*sockets.main, *sockets.admin]
-        former = None if storage.goes_on else administration.letters
-        webhooks = await open_webhooks(settings, endpoint, listening, stack, former)
     return RunningServer(
         *(settings, url, bayeux, storage, ticker, run, administration.replays),
         *(parts.heads, websockets, listeners[MAIN], Leaving(endpoint, websockets, listeners)),
         *(parts.tasks, succession, parts.forwarding, parts.sharding),
-        webhooks=webhooks,
+        webhooks=await _open_webhooks(parts, sockets, stack),
     )
+
+
+async def _open_backend(parts: _Parts, sockets: ListeningSockets, stack: AsyncExitStack) -> None:
+    """Begin to ask the backend, if there is one."""
+    if parts.login is not None:
+        await parts.login.open(parts.settings, [*sockets.main, *sockets.admin], stack)
+
+
+async def _open_webhooks(
+    parts: _Parts, sockets: ListeningSockets, stack: AsyncExitStack
+) -> "Webhooks | None":
+    """Begin to call the webhooks, if there are any."""
+    if not parts.settings.webhooks:
+        return None
+    from holdfast.compose.webhooks import open_webhooks
+
+    listening = [*sockets.main, *sockets.admin]
+    former = None if parts.storage.goes_on else parts.administration.letters
+    return await open_webhooks(parts.settings, parts.endpoint, listening, stack, former)
 
 
 def _adopt(
@@ -318,34 +338,20 @@ def _adopt(
         stack.push_async_callback(cancel, adopting)
 
 
-def _logins(
-    settings: Settings, server: ServerApi, stack: AsyncExitStack, tokens: Tokens, key: bytes
-) -> "Logins | None":
+def _login(
+    settings: Settings,
+    server: ForExtensions,
+    state: ServerState,
+    stack: AsyncExitStack,
+    tokens: Tokens,
+    key: bytes,
+) -> "InstalledLogin | None":
     """Install the login, if one is configured; only then its cryptography is imported."""
     if not settings.requires_login:
         return None
-    from holdfast.compose.login import make_logins
+    from holdfast.compose.login import install_login
 
-    return make_logins(settings, server, stack, lambda token: tokens.role(token) is not None, key)
-
-
-def _warn(settings: Settings, addresses: ListenAddresses) -> None:
-    """Log what an operator might expect these settings to do, although they do not."""
-    if "*" in settings.allow_origin:
-        log.warning(
-            "allow_origin *: browsers will not let pages of unlisted origins use long-polling with "
-            "credentials, as cometd.js does; these pages can use WebSocket. List the origins that "
-            "need long-polling"
-        )
-    if addresses.admin is None and not addresses.main.is_private:
-        log.info(
-            "the administration is not served, because others can reach this server: set admin to "
-            "an address for operators, such as 127.0.0.1:8081"
-        )
-    if not aiohttp_parts.is_supported():
-        log.warning(
-            "fast_lane: not supported with this version of aiohttp; aiohttp handles all requests"
-        )
+    return install_login(settings, server, state, stack, tokens, key)
 
 
 def _start(ticker: Ticker, bayeux: Bayeux, storage: Storage, stack: AsyncExitStack) -> None:
@@ -373,11 +379,6 @@ def _forwarding(
 
     shards = map_of(storage.origin.division.shards)
     return Forwarding(placement, shards, storage.store.deployment.name, clock)
-
-
-def _role_of(tokens: Tokens, warrant: str) -> str:
-    role = tokens.role_by_warrant(warrant)
-    return "" if role is None else role.title
 
 
 def _books(state: ServerState) -> Books:
@@ -435,13 +436,6 @@ def _load(name: str) -> Callable[[ServerApi], object]:
 
 def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _open_tokens(data: Path) -> Tokens:
-    try:
-        return open_tokens(data)
-    except TokensUnusable as error:
-        raise CannotStart(str(error)) from error
 
 
 def _stop_at_once() -> None:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from holdfast.cluster.shards import Shards
     from holdfast.compose.forwarding import Forwarding
     from holdfast.compose.joint_administration import JointAdministration
+    from holdfast.compose.login import InstalledLogin
     from holdfast.login.extension import Logins
     from holdfast.store.replays.moving import IsOver, Moving
     from holdfast.web.admin.shards import ShardViews
@@ -78,7 +79,7 @@ def make_administration(
     server: ServerApi,
     storage: Storage,
     tokens: Tokens,
-    logins: "Logins | None",
+    login: "InstalledLogin | None",
     placement: Placement,
     homes: "Shards | None",
     forwarding: "Forwarding | None",
@@ -162,13 +163,15 @@ def make_administration(
     run_until_closed(stack, feed.run())
     run_anywhere = None if joint is None else joint.run_anywhere
     server.extend(_operators(server, tokens, Commands(bayeux.life, clock), audit, run_anywhere))
-    by_login = None if logins is None else logins.operator
+    by_login = None if login is None else login.logins.operator
     opened = OpenRequests(tokens)
     handlers = own if joint is None else joint.handlers
     admin = make_admin(handlers, tokens, clock, _feed_of(endpoint), by_login, opened)
     tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
     run_until_closed(stack, tokens_watch.run())
-    return Administration(*(admin, letters.search, replays, alerts, joint), logins)
+    return Administration(
+        *(admin, letters.search, replays, alerts, joint), login.logins if login else None
+    )
 
 
 def _shard_views(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange
@@ -25,7 +26,7 @@ from holdfast.web.forwarding.hello import Hello
 from holdfast.web.forwarding.home_core import HomeCore
 from holdfast.web.forwarding.link_keeper import LinkKeeper
 from holdfast.web.forwarding.link_server import LinkServer
-from holdfast.web.forwarding.newcomers import Claims, Newcomers
+from holdfast.web.forwarding.newcomers import Newcomers
 from holdfast.web.forwarding.passages import Inlet, PassageOut
 from holdfast.web.forwarding.request_door import Door
 from holdfast.web.forwarding.request_home import Home
@@ -37,6 +38,9 @@ from holdfast.web.prometheus.door_figures import DoorFigures
 from holdfast.web.scheduling.request_sink import RequestSink
 from holdfast.web.tasks import reached, run_until_closed
 from holdfast.web.websockets.websocket import WebSocketFrontEnd
+
+if TYPE_CHECKING:
+    from holdfast.compose.login import InstalledLogin
 
 # How long doors that leave, too, may take to say so, which is longer than they read; others to
 # answer that they wait; and shards to answer held connects. All of them need a few milliseconds,
@@ -114,7 +118,7 @@ class Forwarding:
         """Return for how many seconds shards have been away, by number."""
         return {shard: far.away_s for shard, far in self._far.items() if far.away_s}
 
-    def door(self, own: RequestSink, bayeux: Bayeux, logins: Claims | None) -> Door:
+    def door(self, own: RequestSink, bayeux: Bayeux, login: "InstalledLogin | None") -> Door:
         """Return what front ends pass requests to."""
         identities, clock = bayeux.identities, self._clock
         for far in self._far.values():
@@ -122,13 +126,22 @@ class Forwarding:
         identities.tell_others = self._tell_newcomer
         number, of_bucket = self._placement.number, self.shards.of_bucket
         elsewhere = tuple([None if shard == number else shard for shard in of_bucket])
-        newcomers = Newcomers(logins)
+        newcomers = Newcomers(None if login is None else login.logins)
         client_ids = bayeux.state.client_ids
         self.divider = AllShards(client_ids, of_bucket.__getitem__, newcomers.subject_of)
-        return Door(
+        limits = bayeux.state.request_limits
+        if login is None or login.backend is None:
+            return Door(
+                *(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of),
+                *(limits, self._gives),
+            )
+        from holdfast.web.forwarding.request_asking import AskingDoor
+
+        return AskingDoor(
             *(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of),
-            bayeux.state.request_limits,
-            self._gives,
+            *(limits, self._gives),
+            backend=login.logins,
+            run_later=bayeux.state.run_later,
         )
 
     def _gives(self, shard: int, body: bytes, exchange: Exchange) -> bool:

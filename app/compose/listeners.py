@@ -1,5 +1,6 @@
 """Opens the listeners of this server."""
 
+import logging
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ from holdfast.web.application import (
     make_application,
 )
 from holdfast.web.front.listener import Listener
+from holdfast.web.http import aiohttp_parts
 from holdfast.web.prometheus.forms import OwnFigures
 from holdfast.web.prometheus.metrics import Metrics, MetricsPage
 from holdfast.web.site.static_files import read_files
@@ -34,6 +36,8 @@ from holdfast.web.websockets.websocket import WebSocketFrontEnd
 if TYPE_CHECKING:
     from holdfast.compose.forwarding import Forwarding
     from holdfast.web.streams.homes_asked import Asking
+
+log = logging.getLogger(__name__)
 
 _PAGES = Path(holdfast.__file__).parent / "static"
 
@@ -65,6 +69,25 @@ def complaint(bayeux: Bayeux, watch: DirectoryWatch, storage: Storage) -> str | 
 def remark(storage: Storage) -> str:
     """Return what an operator should know although this process can work; mostly nothing."""
     return "" if storage.replicas is None else storage.replicas.complaint
+
+
+def warn(settings: Settings, addresses: ListenAddresses) -> None:
+    """Log what an operator might expect these settings to do, although they do not."""
+    if "*" in settings.allow_origin:
+        log.warning(
+            "allow_origin *: browsers will not let pages of unlisted origins use long-polling with "
+            "credentials, as cometd.js does; these pages can use WebSocket. List the origins that "
+            "need long-polling"
+        )
+    if addresses.admin is None and not addresses.main.is_private:
+        log.info(
+            "the administration is not served, because others can reach this server: set admin to "
+            "an address for operators, such as 127.0.0.1:8081"
+        )
+    if not aiohttp_parts.is_supported():
+        log.warning(
+            "fast_lane: not supported with this version of aiohttp; aiohttp handles all requests"
+        )
 
 
 async def open_listeners(

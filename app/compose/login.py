@@ -1,14 +1,17 @@
 """Sets up the login of clients."""
 
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.for_extensions import ForExtensions
+from holdfast.bayeux.state.server_state import ServerState
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.login.authenticator import Authenticator, Methods
 from holdfast.login.extension import Logins
@@ -18,21 +21,66 @@ from holdfast.login.passwords import read_users
 from holdfast.login.rights_file import read_rights, without_file
 from holdfast.login.watched_file import WatchedFile
 from holdfast.settings import Settings
+from holdfast.web.admin.tokens import Tokens
 from holdfast.web.fetching import open_fetcher
 from holdfast.web.tasks import run_until_closed
+
+if TYPE_CHECKING:
+    from holdfast.login.backend.logins import BackendLogins
 
 _Source = TypeVar("_Source")
 
 
-def make_logins(
+@dataclass(frozen=True, slots=True)
+class InstalledLogin:
+    """How clients log in, and the backend that decides about them, if there is one."""
+
+    logins: Logins
+    backend: "BackendLogins | None" = None
+
+    async def open(
+        self, settings: Settings, sockets: Iterable[socket.socket], stack: AsyncExitStack
+    ) -> None:
+        """Begin to ask the backend, if there is one; `stack` ends it."""
+        if self.backend is not None and settings.backend is not None:
+            from holdfast.compose.backend import open_backend
+
+            await open_backend(settings, settings.backend, self.backend, sockets, stack)
+
+
+def install_login(
+    settings: Settings,
+    server: ForExtensions,
+    state: ServerState,
+    stack: AsyncExitStack,
+    tokens: Tokens,
+    key: bytes,
+) -> InstalledLogin:
+    """Install what the settings ask for. Raises `CannotStart`."""
+    backend = None
+    if settings.backend is not None:
+        from holdfast.login.backend.logins import BackendLogins
+
+        backend = BackendLogins.of(settings.backend)
+        state.backend = backend.asking.figures
+
+    def is_operators(token: str) -> bool:
+        return tokens.role(token) is not None
+
+    logins = _make_logins(settings, server, stack, is_operators, key, backend)
+    return InstalledLogin(logins, backend)
+
+
+def _make_logins(
     settings: Settings,
     server: ServerApi,
     stack: AsyncExitStack,
     is_operators: Callable[[str], bool],
     key: bytes,
+    backend: "BackendLogins | None",
 ) -> Logins:
     """Install the configured login. Raises `CannotStart`."""
-    methods = _methods(settings, stack)
+    methods = _methods(settings, stack, backend)
     rights = None
     if settings.rights is not None:
         rights = _read("rights", partial(WatchedFile, settings.rights, read_rights))
@@ -58,10 +106,11 @@ def _of_administration(methods: Methods) -> Authenticator:
     Any page of this site could send a request with its users' cookies.
     """
     others = {"login_cookie": None, "login_anonymous": False}
-    return Authenticator(replace(methods, settings=methods.settings.model_copy(update=others)))
+    settings = methods.settings.model_copy(update=others)
+    return Authenticator(replace(methods, settings=settings, backend=None))
 
 
-def _methods(settings: Settings, stack: AsyncExitStack) -> Methods:
+def _methods(settings: Settings, stack: AsyncExitStack, backend: "BackendLogins | None") -> Methods:
     users = None
     if settings.login_passwords is not None:
         users = _read("login_passwords", partial(WatchedFile, settings.login_passwords, read_users))
@@ -69,6 +118,7 @@ def _methods(settings: Settings, stack: AsyncExitStack) -> Methods:
         settings,
         keys=_keys(settings, stack) if settings.takes_tokens else None,
         users=users,
+        backend=backend,
     )
 
 

@@ -7,16 +7,38 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.bayeux.api import ServerApi
+from holdfast.compose.cannot_start import CannotStart
 from holdfast.delivery.basics.notices import LOGIN_ENDED
 from holdfast.login.failures import Unusable
 from holdfast.login.watched_file import WatchedFile
-from holdfast.web.admin.tokens import FILES, Tokens, TokensUnusable, read_former, token_in
+from holdfast.web.admin.tokens import (
+    FILES,
+    Tokens,
+    TokensUnusable,
+    open_tokens,
+    read_former,
+    token_in,
+)
 
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.5
 # Sessions that are looked at before the event loop serves others.
 _AT_ONCE = 200
+
+
+def opened_tokens(data: Path) -> Tokens:
+    """Return the operators' tokens. Raises `CannotStart`."""
+    try:
+        return open_tokens(data)
+    except TokensUnusable as error:
+        raise CannotStart(str(error)) from error
+
+
+def role_of(tokens: Tokens, warrant: str) -> str:
+    """Return the role that a token grants, by its warrant; empty if there is none."""
+    role = tokens.role_by_warrant(warrant)
+    return "" if role is None else role.title
 
 
 class TokenWatch:

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack
 
 from holdfast.bayeux.state.system_events import SystemEvents
+from holdfast.compose.own_places import own_places
 from holdfast.settings import Settings
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.letters.search import LetterSearch
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.web.answering.endpoint import Endpoint
-from holdfast.web.http.addresses import resolve
-from holdfast.web.webhooks.allowed_addresses import OwnPlaces, is_here
 from holdfast.web.webhooks.senders import Webhooks
 
 log = logging.getLogger(__name__)
@@ -47,14 +46,6 @@ async def open_webhooks(
     return webhooks
 
 
-async def own_places(settings: Settings, sockets: Iterable[socket.socket]) -> OwnPlaces:
-    """Return where this server listens, and where its store is."""
-    ports = {each.getsockname()[1] for each in sockets if each.family != socket.AF_UNIX}
-    store = await _places_of_store(settings)
-    ports.update(port for ip, port in store if is_here(ip))
-    return OwnPlaces(ports, store)
-
-
 async def _tell_letters_again(events: SystemEvents, letters: LetterSearch) -> None:
     """Announce the latest letters: the process before may have been killed before it did."""
     found, _ = await letters.query(LetterFilter(), None, _MOST_AGAIN)
@@ -64,21 +55,3 @@ async def _tell_letters_again(events: SystemEvents, letters: LetterSearch) -> No
         for letter in await letters.whole([id]):
             if letter is not None:
                 events.publish(letter.event())
-
-
-async def _places_of_store(settings: Settings) -> set[tuple[str, int]]:
-    """Return the addresses and ports of the hosts in the store's URL."""
-    if settings.redis is None:
-        # It listens at a Unix socket.
-        return set()
-    from holdfast.store.links.url import StoreUrl
-
-    found: set[tuple[str, int]] = set()
-    for door in StoreUrl.of(settings.redis).doors:
-        if door.path is not None:
-            continue
-        try:
-            found.update((ip, door.port) for ip in await resolve(door.host))
-        except OSError as error:
-            log.warning("webhooks could call the store: %s: %s", door.host, error)
-    return found

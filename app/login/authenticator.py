@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.codec import Json
-from holdfast.bayeux.wire.login import Login, LoginMethod
+from holdfast.bayeux.wire.login import Login, LoginMethod, Vouched
 from holdfast.bayeux.wire.terms import is_subject
 from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.login import passwords
@@ -19,7 +19,7 @@ from holdfast.login.credentials import (
     token_of,
     tokens_of,
 )
-from holdfast.login.failures import Cause, LoginFailed
+from holdfast.login.failures import Cause, LoginFailed, NoAnswer, SaysNo
 from holdfast.login.key_sources import KeySource
 from holdfast.login.passwords import CheckedPasswords, User, Users
 from holdfast.login.tokens import key_id_of, subject_in, verify
@@ -33,6 +33,18 @@ _PASSWORDS_AT_ONCE = 2
 ANONYMOUS = Login(NOBODY, LoginMethod.ANONYMOUS)
 
 
+class Backend(Protocol):
+    """The application that is asked about clients without other credentials."""
+
+    def can_ask(self, message: Json, caller: Caller, /) -> bool:
+        """Return whether a client shows anything by which the application could know it."""
+        ...
+
+    async def login(self, message: Json, caller: Caller, /) -> Login:
+        """Return the login of the client. Raises `LoginFailed`, `NoAnswer` or `SaysNo`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Methods:
     """The configured ways to log in."""
@@ -40,6 +52,7 @@ class Methods:
     settings: LoginSettings
     keys: KeySource | None = None
     users: WatchedFile[Users] | None = None
+    backend: Backend | None = None
 
 
 class Authenticator:
@@ -53,7 +66,7 @@ class Authenticator:
     async def authenticate(
         self, handshake: Json, caller: Caller, may_guess: Callable[[], bool]
     ) -> Login:
-        """Return the login of a new client. Raises `LoginFailed`.
+        """Return the login of a new client. Raises `LoginFailed`, `NoAnswer` or `SaysNo`.
 
         A password is tried only if the client may guess; tokens cannot be guessed.
         """
@@ -79,17 +92,43 @@ class Authenticator:
                 found = password_of(handshake, caller)
                 if found is not None:
                     return found.subject
-            proved = (prove(caller, methods.settings) for prove in _OF_REQUESTS.values())
-            return next((login.subject for login in proved if login is not None), None)
+            login = _proved_by(caller, methods.settings)
         except LoginFailed:
             return None
+        if login is None and caller.vouched is not None:
+            login = caller.vouched.login
+        return None if login is None else login.subject
+
+    def asks_about(self, handshake: Json, caller: Caller) -> bool:
+        """Return whether `authenticate` asks the backend about a client."""
+        methods = self._methods
+        if methods.backend is None or caller.vouched is not None:
+            return False
+        try:
+            if methods.keys is not None and tokens_of(
+                handshake, caller, methods.settings.login_cookie
+            ):
+                return False
+            if methods.users is not None and password_of(handshake, caller) is not None:
+                return False
+            if _proved_by(caller, methods.settings) is not None:
+                return False
+            return methods.backend.can_ask(handshake, caller)
+        except LoginFailed:
+            return False
 
     def _named_in(self, tokens: list[str], keys: VerificationKeys) -> str | None:
         if len(tokens) > 1:
             # Other hosts of the domain may have set some of them.
             with suppress(LoginFailed):
-                return self._proved_by(tokens, keys).subject
+                return self._proved_in(tokens, keys).subject
         return subject_in(tokens[0], self._methods.settings)
+
+    async def by_backend(self, handshake: Json, caller: Caller) -> Login:
+        """Return the login that the backend gives. Raises `LoginFailed`, `NoAnswer` or `SaysNo`."""
+        if self._methods.backend is None:
+            raise LoginFailed(Cause.MISSING)
+        return await self._methods.backend.login(handshake, caller)
 
     def renewed(self, message: Json, login: Login) -> Login | None:
         """Return the login that a message's token proves; None if this login cannot be renewed.
@@ -118,7 +157,7 @@ class Authenticator:
         if methods.keys is not None:
             tokens = tokens_of({}, caller, methods.settings.login_cookie)
             if tokens:
-                shown = self._proved_by(tokens, methods.keys.keys())
+                shown = self._proved_in(tokens, methods.keys.keys())
         password = None if methods.users is None else password_of({}, caller)
         subjects = {login.subject, shown.subject}
         if password is not None:
@@ -159,19 +198,22 @@ class Authenticator:
             found = password_of(handshake, caller)
             if found is not None:
                 return await self._by_password(found, methods.users, may_guess)
-        for prove in _OF_REQUESTS.values():
-            login = prove(caller, methods.settings)
-            if login is not None:
-                return login
-        return None
+        login = _proved_by(caller, methods.settings)
+        if login is not None or methods.backend is None:
+            return login
+        if caller.vouched is not None:
+            return _vouched(caller.vouched)
+        if not methods.backend.can_ask(handshake, caller):
+            return None
+        return await methods.backend.login(handshake, caller)
 
     async def _by_token(self, tokens: list[str], source: KeySource) -> Login:
         for token in tokens:
             with suppress(LoginFailed):
                 await source.renew(key_id_of(token))
-        return self._proved_by(tokens, source.keys())
+        return self._proved_in(tokens, source.keys())
 
-    def _proved_by(self, tokens: list[str], keys: VerificationKeys) -> Login:
+    def _proved_in(self, tokens: list[str], keys: VerificationKeys) -> Login:
         """Return the login that the tokens prove; several must agree."""
         logins, failure = [], LoginFailed(Cause.MISSING)
         for token in tokens:
@@ -207,6 +249,24 @@ class Authenticator:
             )
         self._checked.add(user, given.password)
         return _by_user(user)
+
+
+def _proved_by(caller: Caller, settings: LoginSettings) -> Login | None:
+    """Return the login that a request proves by itself. Raises `LoginFailed`."""
+    for prove in _OF_REQUESTS.values():
+        login = prove(caller, settings)
+        if login is not None:
+            return login
+    return None
+
+
+def _vouched(said: Vouched) -> Login:
+    """Return the login that the backend gave to another worker. Raises `NoAnswer` or `SaysNo`."""
+    if said.login is not None:
+        return said.login
+    if said.refusal is not None:
+        raise SaysNo(said.refusal)
+    raise NoAnswer(said.wait_s)
 
 
 def _by_user(user: User) -> Login:

@@ -14,16 +14,16 @@ from holdfast.bayeux.limits.buckets import Buckets, Rate
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.codec import Json
-from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.errors import ErrorReply, Refused, refused_by_backend
 from holdfast.bayeux.wire.identity import Identity
-from holdfast.bayeux.wire.login import Login, LoginMethod
+from holdfast.bayeux.wire.login import Login, LoginMethod, Vouched
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.basics.notices import LOGIN_ENDED, LOGIN_FAILED
 from holdfast.delivery.messages.batch import Batch
 from holdfast.login.authenticator import ANONYMOUS, Authenticator
 from holdfast.login.check_times import CheckTimes
 from holdfast.login.credentials import token_of
-from holdfast.login.failures import Cause, LoginFailed
+from holdfast.login.failures import Cause, LoginFailed, NoAnswer, SaysNo
 from holdfast.login.proofs import Proofs, forget_revoked
 from holdfast.login.request_grants import RequestGrants
 from holdfast.login.rights_file import LOGIN, RightsFile
@@ -48,6 +48,9 @@ _KEYS_S = 1.0
 _AT_ONCE = 200
 
 
+GrantsOf = Callable[[Rules, Login], RuleGrants]
+
+
 class Logins(ServerExtension):
     """Makes each client log in, renews its login, and ends it when it expires.
 
@@ -57,6 +60,7 @@ class Logins(ServerExtension):
         otherwise: The rights that apply without a file.
         is_operators: Returns whether a token is an operator's, which is no login.
         warning_s: How long before its end a client is warned.
+        grants_of: Makes the rights of a login from the rules in force.
     """
 
     owns: ClassVar[frozenset[str]] = frozenset({"authentication"})
@@ -72,6 +76,7 @@ class Logins(ServerExtension):
         is_operators: Callable[[str], bool],
         warning_s: float,
         key: bytes,
+        grants_of: GrantsOf = RuleGrants,
     ) -> None:
         self._server = server
         self._file = rights
@@ -80,7 +85,7 @@ class Logins(ServerExtension):
         self._authenticator = authenticator
         self._of_administration = of_administration
         self._is_operators = is_operators
-        self._warning_s = warning_s
+        self._warning_s, self._grants_of = warning_s, grants_of
         self._tickets = Tickets(key)
         self._guesses = Buckets(_GUESSES.part(server.shards))
         self._check_times = CheckTimes()
@@ -99,17 +104,10 @@ class Logins(ServerExtension):
     async def negotiate(
         self, session: Session, handshake: Json, reply: Json, now: float
     ) -> SessionExtension:
-        network = session.caller.network
         if self._is_of_operator(handshake):
             login = ANONYMOUS
         else:
-            try:
-                login = await self._authenticator.authenticate(
-                    handshake, session.caller, lambda: self._may_guess(network, now)
-                )
-                self._check_revoked(login)
-            except LoginFailed as failed:
-                raise await self._refused(failed, session.caller, now) from None
+            login = await self._proved(handshake, session.caller, now)
         self._server.count_login(login.method)
         self._set(session, login)
         shown = self._authenticator.shown_by(session.caller)
@@ -144,15 +142,41 @@ class Logins(ServerExtension):
 
     async def grants_of(self, caller: Caller, now: float) -> RequestGrants:
         """Return the rights of a request that has no session. Raises `Refused`."""
+        login = await self._proved({}, caller, now)
+        self._server.count_login(login.method)
+        return RequestGrants(lambda: self.rights, login, self._grants_of(self._rules, login))
+
+    def asks_about(self, handshake: Json, caller: Caller) -> bool:
+        """Return whether the backend is asked about the client of a handshake."""
+        if self._is_of_operator(handshake):
+            return False
+        return self._authenticator.asks_about(handshake, caller)
+
+    async def vouched(self, handshake: Json, caller: Caller) -> Vouched:
+        """Return what the backend says about the client of a handshake."""
+        try:
+            return Vouched(await self._authenticator.by_backend(handshake, caller))
+        except NoAnswer as none:
+            return Vouched(wait_s=none.wait_s)
+        except SaysNo as no:
+            return Vouched(refusal=str(no))
+
+    async def _proved(self, handshake: Json, caller: Caller, now: float) -> Login:
+        """Return the login that a client proves. Raises `Refused`."""
         try:
             login = await self._authenticator.authenticate(
-                {}, caller, lambda: self._may_guess(caller.network, now)
+                handshake, caller, lambda: self._may_guess(caller.network, now)
             )
             self._check_revoked(login)
         except LoginFailed as failed:
             raise await self._refused(failed, caller, now) from None
-        self._server.count_login(login.method)
-        return RequestGrants(lambda: self.rights, login, RuleGrants(self._rules, login))
+        except SaysNo as no:
+            await self._refused(LoginFailed(Cause.BACKEND, str(no)), caller, now)
+            raise refused_by_backend(ErrorReply.HANDSHAKE_DENIED, str(no)) from None
+        except NoAnswer as none:
+            advice = reconnect_advice(self._server.options, "handshake", none.wait_s)
+            raise Refused(ErrorReply.BACKEND_UNAVAILABLE, advice=advice) from None
+        return login
 
     def ticket_of(self, grants: RequestGrants, channels: Sequence[str]) -> tuple[str, int]:
         """Return a ticket that lets a URL read channels, and when it ends. Raises `Refused`."""
@@ -165,7 +189,7 @@ class Logins(ServerExtension):
         return RequestGrants(
             lambda: self.rights,
             login,
-            RuleGrants(self._rules, login),
+            self._grants_of(self._rules, login),
             channels=channels,
             ends_s=ends_s,
         )
@@ -281,7 +305,7 @@ class Logins(ServerExtension):
 
     def _set(self, session: Session, login: Login) -> None:
         session.identity.login = login
-        session.identity.grants = RuleGrants(self._rules, login)
+        session.identity.grants = self._grants_of(self._rules, login)
         self._set_role(session.identity)
 
     def _set_role(self, identity: Identity) -> None:

@@ -22,6 +22,7 @@ class Cause(Enum):
     REVOKED = "revoked credentials"
     PASSWORD = "a wrong user name or password"  # noqa: S105 - a text
     TOO_MANY = "too many wrong passwords before"
+    BACKEND = "refused by the backend"
     CONTRADICTION = "another subject than the session's"
 
 
@@ -31,6 +32,22 @@ class LoginFailed(Exception):
     def __init__(self, cause: Cause, more: str = "") -> None:
         super().__init__(f"{cause.value}: {more}" if more else cause.value)
         self.cause = cause
+
+
+class SaysNo(Exception):
+    """The backend refuses. The text is for the client, and may be empty."""
+
+
+class NoAnswer(Exception):
+    """The backend has not answered, or what it said means nothing.
+
+    Args:
+        wait_s: When the client may try again.
+    """
+
+    def __init__(self, wait_s: float) -> None:
+        super().__init__()
+        self.wait_s = wait_s
 
 
 class Unusable(Exception):

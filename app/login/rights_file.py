@@ -5,7 +5,7 @@ In the file, `[[rule]]` says who may do what, `[administration]` who may adminis
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -132,9 +132,16 @@ _ALWAYS = _built_in(
 EVERYTHING = RightsFile((_built_in(Operation, "/**"),))
 
 
+# For logins by the backend, whose answers may bring rights.
+_OTHERWISE = replace(EVERYTHING.rules[0], is_otherwise=True)
+
+
 def without_file(*, has_claims: bool) -> RightsFile:
-    """Return the rights without a file: everything is allowed, unless tokens bring rights."""
-    return RightsFile((_ALWAYS,)) if has_claims else EVERYTHING
+    """Return the rights without a file: everything is allowed, unless logins bring rights.
+
+    If tokens have a claim for rights, a token without the claim brings none.
+    """
+    return RightsFile((_ALWAYS,) if has_claims else (_ALWAYS, _OTHERWISE))
 
 
 def read_rights(text: bytes) -> RightsFile:

@@ -44,10 +44,12 @@ class Rule:
     source: RuleSource = RuleSource.FILE
     # Its place in the file or in the claim, from 1.
     number: int = 1
+    # Whether it applies only to logins that bring no rights.
+    is_otherwise: bool = False
 
     def concerns(self, login: Login) -> bool:
         """Return whether the rule is about this login."""
-        return is_among(self.who, login)
+        return is_among(self.who, login) and not (self.is_otherwise and login.rights)
 
     def patterns(self, subject: str) -> list[str]:
         """Return the channels, with the subject in the place of `{subject}`."""

@@ -12,7 +12,7 @@ from holdfast.settings.delivery import DeliverySettings
 from holdfast.settings.environment import OF_THE_COMMAND_LINE, given_by_environment
 from holdfast.settings.extensions import ExtensionSettings
 from holdfast.settings.limits import LimitSettings, QuotaSettings
-from holdfast.settings.login import LoginSettings
+from holdfast.settings.login import BackendSettings, LoginSettings
 from holdfast.settings.protocol import BayeuxSettings, TransportSettings
 from holdfast.settings.section import Section
 from holdfast.settings.server import ServerSettings
@@ -22,6 +22,7 @@ from holdfast.settings.webhooks import WebhookSettings, WebhooksSettings
 __all__ = [
     "OF_THE_COMMAND_LINE",
     "SECTIONS",
+    "BackendSettings",
     "ChannelSettings",
     "Settings",
     "WebhookSettings",

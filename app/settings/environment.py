@@ -3,9 +3,10 @@
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, get_origin
+from typing import Any, get_args, get_origin
 
 import orjson
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 # How lists are written.
@@ -38,8 +39,15 @@ def given_by_environment(fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
             raise ValueError(f"{name}: this setting does not exist{meant}")
         # Kubernetes sets a port to a URL, too.
         if field != "port" or not _LINK.match(value):
-            found[field] = _read(field, value, get_origin(fields[field].annotation))
+            found[field] = _read(field, value, _kind_of(fields[field].annotation))
     return found
+
+
+def _kind_of(annotation: Any) -> object:  # noqa: ANN401 - whatever is a type
+    """Return the type of the values of a setting: `dict` for every kind of table."""
+    kinds = [kind for kind in get_args(annotation) if isinstance(kind, type)]
+    is_table = any(issubclass(kind, BaseModel) for kind in kinds)
+    return dict if is_table else get_origin(annotation)
 
 
 def _read(field: str, value: str, kind: object) -> Any:  # noqa: ANN401 - any JSON

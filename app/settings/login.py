@@ -1,18 +1,36 @@
-"""Settings of logins and rights."""
+"""Settings of logins, rights, and the backend that decides about clients."""
 
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from holdfast.settings.section import Milliseconds, Section, Token
+from holdfast.settings.section import (
+    Milliseconds,
+    Section,
+    SignedPostSettings,
+    TimeLimit,
+    Token,
+)
 
+# Headers that the server sets in its requests, or that concern one connection only.
+_OWN_HEADERS = frozenset(
+    [
+        *("accept", "accept-encoding", "connection", "content-encoding", "content-length"),
+        *("content-type", "cookie", "expect", "host", "keep-alive", "te", "trailer"),
+        *("transfer-encoding", "upgrade", "user-agent"),
+        *("webhook-id", "webhook-timestamp", "webhook-signature"),
+    ]
+)
+_MOST_NAMES = 20
+# A session waits no longer for an answer.
+_LONGEST_TIMEOUT_MS = 2_000
 # Settings without effect where no client logs in with a token.
 _OF_TOKENS = (
     *("login_audience", "login_leeway", "login_subject_claim", "login_groups_claim"),
     *("login_rights_claim", "login_key_host", "login_cookie"),
-    # Only tokens expire.
+    # What the backend says expires, too.
     "login_warning",
 )
 
@@ -23,6 +41,24 @@ def _check_url(name: str, url: str) -> None:
     is_here = parts.hostname in ("localhost", "127.0.0.1", "::1")
     if not parts.hostname or (parts.scheme != "https" and not (parts.scheme == "http" and is_here)):
         raise ValueError(f"{name} must be an https URL")
+
+
+class BackendSettings(SignedPostSettings):
+    """Where the application is asked, and what of a client's request it gets to see."""
+
+    cookies: Annotated[list[Token], Field(max_length=_MOST_NAMES)] = Field(default=[])
+    headers: Annotated[list[Token], Field(max_length=_MOST_NAMES)] = Field(default=[])
+    timeout: Annotated[TimeLimit, Field(le=_LONGEST_TIMEOUT_MS)] = _LONGEST_TIMEOUT_MS
+
+    @field_validator("headers")
+    @classmethod
+    def _check_headers(cls, headers: list[str]) -> list[str]:
+        for name in headers:
+            if name.lower() == "cookie":
+                raise ValueError("name the cookies themselves, in cookies")
+            if name.lower() in _OWN_HEADERS:
+                raise ValueError(f"{name} is the server's own in its requests to the backend")
+        return headers
 
 
 class LoginSettings(Section):
@@ -82,6 +118,11 @@ class LoginSettings(Section):
         description="Take the subject from the common name of a verified client certificate, and "
         "the groups from its organizational units.",
     )
+    backend: BackendSettings | None = Field(
+        default=None,
+        description="The [application that decides](backend.md) who a client is and what it may "
+        "do.",
+    )
     login_anonymous: bool = Field(
         default=False, description="Let clients without credentials in, as anonymous."
     )
@@ -102,7 +143,7 @@ class LoginSettings(Section):
         if self.login_keys is not None and "://" in self.login_keys:
             _check_url("login_keys", self.login_keys)
         if not self.takes_tokens:
-            for name in _OF_TOKENS:
+            for name in _OF_TOKENS[: None if self.backend is None else -1]:
                 if getattr(self, name) != type(self).model_fields[name].get_default():
                     raise ValueError(
                         f"{name} needs login_keys or login_issuer: without these, there are no "
@@ -112,7 +153,7 @@ class LoginSettings(Section):
             if getattr(self, name) and not self.requires_login:
                 raise ValueError(
                     f"{name} needs a way to log in: login_keys, login_issuer, login_passwords, "
-                    "login_header or login_certificate"
+                    "login_header, login_certificate or backend"
                 )
         return self
 
@@ -129,4 +170,5 @@ class LoginSettings(Section):
             or self.login_passwords is not None
             or self.login_header is not None
             or self.login_certificate
+            or self.backend is not None
         )

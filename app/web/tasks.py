@@ -18,7 +18,8 @@ _LOOK_S = 0.002
 class Tasks:
     """Awaits work with a time limit, and reports its outcome: of a late one, that it was given up.
 
-    All of it is what an extension does at a handshake.
+    All of it is for clients that wait: what extensions do at a handshake, and what the backend is
+    asked.
     """
 
     def __init__(self, clock: Callable[[], float], limit_s: float = 10.0) -> None:

@@ -15,7 +15,13 @@ from holdfast.cli.main import program
 from holdfast.cli.program import Program, WithManyOptions
 from holdfast.cli.serve import read_settings, telling_failures
 from holdfast.cli.value_types import value_type
-from holdfast.settings import SECTIONS, ChannelSettings, Settings, WebhookSettings
+from holdfast.settings import (
+    SECTIONS,
+    BackendSettings,
+    ChannelSettings,
+    Settings,
+    WebhookSettings,
+)
 from holdfast.units import unit_of
 from tests.serving import as_toml
 
@@ -26,6 +32,11 @@ def hook(**changed: object) -> str:
     """The table of one webhook, with these changes."""
     usual = {"url": "https://a.example", "secret": SECRET, "channels": ["/a"]}
     return json.dumps({"a": {**usual, **changed}})
+
+
+def application(**changed: object) -> str:
+    """The table of the backend, with these changes."""
+    return json.dumps({"url": "https://a.example", "secret": SECRET, **changed})
 
 
 HOOK = hook()[len('{"a": ') : -1]
@@ -124,6 +135,10 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "login_header": ("X-User", ["X-User"]),
     "login_groups_header": ("X-Groups", ["X-Groups"]),
     "login_certificate": (True, []),
+    "backend": (
+        BackendSettings(url="https://a.example", secret=SecretStr(SECRET), cookies=["sessionid"]),
+        [application(cookies=["sessionid"])],
+    ),
     "login_anonymous": (True, []),
     "login_warning": (7, ["7"]),
     "rights": (Path("rights.toml"), ["rights.toml"]),
@@ -326,6 +341,20 @@ WRONG: list[tuple[str, str]] = [
     ("webhooks", hook(timeout=60_001)),
     ("webhooks", hook(in_flight=17)),
     ("webhooks", hook(redirects=True)),
+    ("backend", "[]"),
+    ("backend", "{}"),
+    ("backend", application(url="http://a.example")),
+    ("backend", application(url="https://me:pw@a.example")),
+    ("backend", application(secret="secret")),
+    ("backend", application(cookies=["a b"])),
+    ("backend", application(headers=["a: b"])),
+    ("backend", application(headers=["Cookie"])),
+    ("backend", application(headers=["Host"])),
+    ("backend", application(headers=["Webhook-Id"])),
+    ("backend", application(headers=["X"] * 21)),
+    ("backend", application(timeout=0)),
+    ("backend", application(timeout=2001)),
+    ("backend", application(cache=True)),
     ("guard_window", "999"),
     ("guard_receivers", "0"),
     ("guard_messages", "0"),
@@ -466,7 +495,7 @@ def as_variable(name: str) -> str:
 
 def as_file_value(name: str) -> Any:
     value, texts = SAMPLES[name]
-    if name in ("channels", "webhooks"):
+    if name in ("backend", "channels", "webhooks"):
         return json.loads(texts[0])
     return str(value) if isinstance(value, Path) else value
 

@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
-from holdfast.compose.webhooks import own_places
+from holdfast.compose.own_places import own_places
 from holdfast.settings import Settings
-from holdfast.web.webhooks.allowed_addresses import AddressDenied, AllowedAddresses
+from holdfast.web.outgoing.allowed_addresses import AddressDenied, AllowedAddresses
 
 
 def address_of_this_machine() -> str:

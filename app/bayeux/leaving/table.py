@@ -228,6 +228,12 @@ TABLE: Final = (
         _of("ServerState", "webhooks"),
     ),
     Row(
+        "how the backend has answered",
+        Fate.ANEW,
+        "questions that are open are refused with 503; the next process asks again",
+        _of("ServerState", "backend"),
+    ),
+    Row(
         "sockets of sessions",
         Fate.RECOMPUTED,
         "the next message over the socket names the session",

@@ -52,6 +52,7 @@ from holdfast.delivery.topics.sender_quota import SenderQuota
 from holdfast.settings import Settings
 
 if TYPE_CHECKING:
+    from holdfast.bayeux.state.backend_figures import BackendFigures
     from holdfast.bayeux.state.waiting_readers import WaitingReader
     from holdfast.bayeux.state.webhook_figures import WebhookFigures
     from holdfast.delivery.ports.homes import HomesPort
@@ -84,6 +85,8 @@ class ServerState:
     readers: "dict[str, WaitingReader]"
     # The webhooks that this process calls, by name.
     webhooks: "dict[str, WebhookFigures]"
+    # How the backend has answered; None if no application decides about clients.
+    backend: "BackendFigures | None"
 
     def __init__(
         self,
@@ -181,7 +184,7 @@ class ServerState:
             work=self.work,
             quotas=self.quotas,
         )
-        self.readers, self.webhooks = {}, {}
+        self.readers, self.webhooks, self.backend = {}, {}, None
         self.services, self.error_handlers = Services(self.channels), ErrorHandlers(self.channels)
 
     def _forms_of_cursors(self) -> list[CursorForm]:

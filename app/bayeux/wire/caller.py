@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from holdfast.bayeux.wire.login import Vouched
 from holdfast.bayeux.wire.transports import SpeakerKind
 
 # White space around a cookie's name. Other white space belongs to the name: any host of the domain
@@ -30,6 +31,8 @@ class Caller:
     # The subject of the client certificate that this server verified: pairs such as
     # `("commonName", "ada")`.
     tls_subject: tuple[tuple[str, str], ...] = ()
+    # What the backend said about it, if another worker has asked for a handshake.
+    vouched: Vouched | None = None
 
     def cookies(self, name: str) -> list[str]:
         """Return all values of the cookie, in the order in which they were sent.

@@ -3,7 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, Final
+
+# What refusals say that the backend decided.
+BY_BACKEND: Final = "denied_by_backend"
 
 
 class ErrorReply(Enum):
@@ -80,6 +83,7 @@ class ErrorReply(Enum):
     TOPICS_USED_UP = (503, "topics_used_up")
     CHANNEL_HELD_BACK = (503, "channel_held_back")
     SERVER_BUSY = (503, "server_busy")
+    BACKEND_UNAVAILABLE = (503, "backend_unavailable")
     STORE_UNAVAILABLE = (503, "store_unavailable")
     SHARD_UNAVAILABLE = (503, "shard_unavailable")
     DESTINATION_FULL = (507, "destination_full")
@@ -122,6 +126,12 @@ class Refused(Exception):
             reply["advice"] = self.advice
         if self.ext:
             reply["ext"] = {**reply.get("ext", {}), **self.ext}
+
+
+def refused_by_backend(error: ErrorReply, text: str) -> Refused:
+    """Return a refusal that the backend decided, with the text that it has for the client."""
+    ext = {"backend": {"text": text}} if text else None
+    return Refused(error, BY_BACKEND, ext=ext)
 
 
 class RequestRefused(Exception):

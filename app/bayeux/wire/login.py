@@ -17,6 +17,7 @@ class LoginMethod(Enum):
     PASSWORD = "password"  # noqa: S105 - a name
     HEADER = "header"
     CERTIFICATE = "certificate"
+    BACKEND = "backend"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +86,31 @@ class Login:
             token_id=str(kept["id"]),
             # Stored logins from before tokens had rights have none.
             rights=tuple(map(Right.of_json, kept.get("rights", ()))),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Vouched:
+    """What the backend said about a client, asked by the worker that has the connection."""
+
+    # None if it refused the client, or did not answer.
+    login: Login | None = None
+    # The text of its refusal; None if it did not answer.
+    refusal: str | None = None
+    # When the client may try again if it did not.
+    wait_s: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as other workers get it."""
+        login = None if self.login is None else self.login.to_json()
+        return {"login": login, "refusal": self.refusal, "wait": self.wait_s}
+
+    @classmethod
+    def of_json(cls, told: Mapping[str, Any]) -> "Vouched":
+        """Undo `to_json`. Raises `KeyError`, `TypeError` or `ValueError`."""
+        login, refusal = told["login"], told["refusal"]
+        return cls(
+            login=None if login is None else Login.of_json(login),
+            refusal=None if refusal is None else str(refusal),
+            wait_s=float(told["wait"]),
         )

@@ -7,6 +7,7 @@ from typing import Any, Final
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from holdfast.bayeux.wire.caller import NO_SPEAKER, Caller, Speaker
+from holdfast.bayeux.wire.login import Vouched
 from holdfast.bayeux.wire.transports import SpeakerKind
 from holdfast.web.forwarding.frames import FrameUnreadable, Kind, pack
 
@@ -79,6 +80,7 @@ def write(speaker: Speaker) -> bytes:
         "proxied": caller.is_proxied,
         "secure": caller.is_secure,
         "subject": caller.tls_subject,
+        "vouched": None if caller.vouched is None else caller.vouched.to_json(),
         "browsers": speaker.browsers,
         "cookieless": speaker.is_cookieless,
         "kind": speaker.kind.name,
@@ -91,6 +93,7 @@ def read(data: bytes) -> Speaker:
     """Return the speaker. Raises `FrameUnreadable`."""
     try:
         fields = json.loads(data)
+        vouched = fields.get("vouched")
         caller = Caller(
             fields["address"],
             fields["network"],
@@ -98,6 +101,7 @@ def read(data: bytes) -> Speaker:
             is_proxied=fields["proxied"],
             is_secure=fields["secure"],
             tls_subject=tuple((key, value) for key, value in fields["subject"]),
+            vouched=None if vouched is None else Vouched.of_json(vouched),
         )
         return Speaker(
             caller,

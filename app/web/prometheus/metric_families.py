@@ -23,6 +23,7 @@ from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.census import Census
 from holdfast.web.front.connection_limit import ConnectionLimit
+from holdfast.web.prometheus.backend_families import backend_families
 from holdfast.web.prometheus.door_figures import DoorFigures
 from holdfast.web.prometheus.exposition import written
 from holdfast.web.prometheus.forms import Form, OwnFigures
@@ -72,6 +73,8 @@ class BayeuxCollector(Collector):
         yield from self._alert_states()
         yield from self._webhooks()
         state = self._bayeux.state
+        if state.backend is not None:
+            yield from backend_families(state.backend)
         yield from time_families(state.ledger.times, self._own, state.node.id_of)
         yield from process_families(self._own.traffic(), state.counters.errors)
         others = state.hub.others

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 from holdfast.bayeux.sessions import of_server
 from holdfast.web.answering.endpoint import Endpoint
-from holdfast.web.webhooks.allowed_addresses import AllowedAddresses, OwnPlaces
+from holdfast.web.outgoing.allowed_addresses import AllowedAddresses, OwnPlaces
 from holdfast.web.webhooks.posting import Posting
 from holdfast.web.webhooks.sender import Sender
 

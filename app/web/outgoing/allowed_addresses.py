@@ -1,4 +1,4 @@
-"""Which addresses webhooks may call: what is checked is what is connected to.
+"""Which addresses this server may post to: what is checked is what is connected to.
 
 A name is looked up once for each connection, and the connection is made to an address that was
 checked, so that a name whose address changes in between leads nowhere else.
@@ -17,12 +17,12 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 class AddressDenied(OSError):
-    """A webhook may not call this address. The text says why."""
+    """This address must not be called. The text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnPlaces:
-    """Where this deployment listens, and where its store is: no webhook may call these."""
+    """Where this deployment listens, and where its store is: it posts to none of these."""
 
     # The ports of this machine.
     ports: Collection[int]
@@ -31,7 +31,7 @@ class OwnPlaces:
 
 
 class AllowedAddresses:
-    """Decides about addresses for one webhook."""
+    """Decides about the addresses of one URL."""
 
     def __init__(self, own_places: OwnPlaces, *, allows_private: bool) -> None:
         self._own_places = own_places

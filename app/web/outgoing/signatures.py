@@ -1,4 +1,4 @@
-"""Signs what webhooks post, in the form of Standard Webhooks."""
+"""Signs what is posted, in the form of Standard Webhooks."""
 
 import hmac
 from base64 import b64encode

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.web.webhooks.allowed_addresses import (
+from holdfast.web.outgoing.allowed_addresses import (
     AddressDenied,
     AllowedAddresses,
     CheckedResolver,
