@@ -1,6 +1,7 @@
 """`holdfast top`: shows a server at work."""
 
 from contextlib import nullcontext, suppress
+from enum import Enum
 from time import sleep
 from typing import Annotated
 
@@ -11,6 +12,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from holdfast.cli.lists import Field, range_of
+from holdfast.cli.moments import moment
 from holdfast.cli.options import ToServer
 from holdfast.cli.output import (
     Json,
@@ -22,11 +25,13 @@ from holdfast.cli.output import (
     visible,
     when,
 )
+from holdfast.cli.past import TITLES, Asked, show
 from holdfast.cli.program import Program
 from holdfast.cli.remote import Server
 
 program = Program()
 
+Kind = Enum("Kind", {each: each for each in TITLES})  # type: ignore[misc]
 _MS_PER_S = 1000
 
 
@@ -50,13 +55,40 @@ def top(
     every: Annotated[
         float, typer.Option(min=1.0, metavar="SECONDS", help="Time between readings.")
     ] = 2.0,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Show the past, from this on: yesterday, or 2h."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="The end of that past; default: now.")
+    ] = None,
+    by: Annotated[
+        Kind | None, typer.Option(help="Of the past, show only who comes first in this.")
+    ] = None,
+    shard: Annotated[
+        int | None, typer.Option(min=0, help="Of the past, only what this worker did.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=1, max=64, help="Maximum number of names.")
+    ] = None,
+    sort: Field = None,
     server: ToServer,
 ) -> None:
     """Show a server at work: messages, queues, sessions and dead letters, until Ctrl-C.
 
     Without a terminal, and with --json, each reading is one line of JSON. Rates are per second,
     since the previous reading. holdfast now answers once.
+
+    With --since, show instead what happened since then, by minute for a day and by hour for a
+    month: rates, lengths, times, and who publishes and gets most.
+
+    Example: holdfast top --since yesterday --by senders
     """
+    if since is not None or until is not None or by is not None:
+        begin, end = moment(since, ago=True), moment(until, ago=True)
+        asked = Asked(begin, end, shard, None if by is None else by.value)
+        show(server, asked, range_of(limit, sort))
+        return
     before = None
     has_screen = is_terminal() and not server.as_json
     live = Live(console=console(), auto_refresh=False) if has_screen else nullcontext()

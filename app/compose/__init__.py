@@ -64,7 +64,7 @@ from holdfast.web.doors.adoption import adopt
 from holdfast.web.doors.leaving import Leaving
 from holdfast.web.scheduling.intake import UnreadRequests
 from holdfast.web.scheduling.request_scheduler import RequestScheduler
-from holdfast.web.tasks import Tasks, cancel
+from holdfast.web.tasks import Tasks, cancel, run_until_closed
 from holdfast.web.ticker import Ticker
 from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
@@ -203,6 +203,7 @@ async def _assemble(
         homes=None if shard is None else shard.shards,
         forwarding=forwarding,
         ends=lambda: succession.ends,
+        own=own_figures(endpoint, ticker, storage.link),
     )
     sharding = None
     if shard is not None:
@@ -274,7 +275,7 @@ async def _begin(
         *(endpoint, websockets, parts.heads, readiness),
         administration,
         parts.forwarding,
-        own_figures(endpoint, ticker, storage.link),
+        administration.own,
     )
     ticker.collector.exempt()
     if sockets is None:
@@ -301,10 +302,13 @@ async def _begin(
     _adopt(succession, listeners, stack)
     # Not before this process serves: the former one may go on, and knows nothing of this one's.
     administration.replays.resume_soon()
+    run_until_closed(stack, administration.figures.run())
     return RunningServer(
         *(settings, url, bayeux, storage, ticker, run, administration.replays),
         *(parts.heads, websockets, listeners[MAIN], Leaving(endpoint, websockets, listeners)),
-        *(parts.tasks, succession, parts.forwarding, parts.sharding),
+        *(parts.tasks, succession, administration.figures),
+        forwarding=parts.forwarding,
+        sharding=parts.sharding,
         webhooks=await _open_webhooks(parts, sockets, stack),
     )
 

@@ -26,6 +26,7 @@ from holdfast.store.letters.administration import Letters
 from holdfast.store.letters.search import LetterSearch
 from holdfast.store.letters.upkeep import LetterUpkeep
 from holdfast.store.links.reader import Reader
+from holdfast.store.past_figures import PastFigures
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.store.replays.control import Replays
 from holdfast.store.store import Store
@@ -35,6 +36,8 @@ from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.application import OpenRequests, make_admin
 from holdfast.web.admin.changes import RunningServer, change
 from holdfast.web.admin.feed import Feed
+from holdfast.web.admin.figure_keeper import FigureKeeper
+from holdfast.web.admin.figure_readings import FigureReadings, OwnFigures
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.request_keys import GIVEN
 from holdfast.web.admin.routing import Handlers, Once
@@ -66,6 +69,9 @@ class Administration:
     letters: LetterSearch
     replays: Replays
     alerts: Alerts
+    # What this process measures of itself, and the figures of the past.
+    own: OwnFigures
+    figures: FigureKeeper
     # What it does with other workers, if there are any.
     joint: "JointAdministration | None"
     # Proves logins of requests without a session; None if none is required.
@@ -84,11 +90,11 @@ def make_administration(
     homes: "Shards | None",
     forwarding: "Forwarding | None",
     ends: Callable[[], Mapping[int, Ends]],
+    own: OwnFigures,
 ) -> Administration:
     """Install the operators' extension and build the API of the running server."""
     bayeux, clock = endpoint.bayeux, endpoint.clock
     state, store, node = bayeux.state, storage.store, bayeux.state.node
-    replicas = storage.replicas
 
     def new_id() -> str:
         return f"{node.stamp():019d}"
@@ -140,24 +146,26 @@ def make_administration(
     away_s = dict if forwarding is None else forwarding.away_s
     results = PipelineResults(reader, store.keys)
     frames = JournalFrames(reader, store.keys, placement.node(settings.node))
+    keeper = _keeper(bayeux, PastFigures(store, reader), tallying, replays, own)
     alert_watch = AlertWatch(
         *(running, tallying, alerts, alert_limits(settings)),
         results=results,
         frames=frames,
         away_s=away_s,
-        replicas=lambda: "" if replicas is None else replicas.complaint,
+        replicas=lambda: "" if storage.replicas is None else storage.replicas.complaint,
     )
-    if replicas is not None:
+    if (replicas := storage.replicas) is not None:
         replicas.on_change = alert_watch.replicas_changed
         run_until_closed(stack, replicas.watch(lambda: store.is_available))
     run_until_closed(stack, alert_watch.run())
     shards = partial(_shard_views, state, placement, ends, figures.started, away_s)
     operated = Operated(
         *(running, storage, letters, replays, figures, tallying, alerts, shards, results, frames),
+        *(keeper, placement.number),
         partial(until_speaking, endpoint.right),
     )
-    own = Once(operated.handlers)
-    joint = _joint(placement, endpoint, own, new_id, homes, forwarding, ends)
+    alone = Once(operated.handlers)
+    joint = _joint(placement, endpoint, alone, new_id, homes, forwarding, ends)
     shown = figures if joint is None else joint.figures(figures)
     feed = Feed(shown, state.channels, state.hub, node)
     run_until_closed(stack, feed.run())
@@ -165,13 +173,21 @@ def make_administration(
     server.extend(_operators(server, tokens, Commands(bayeux.life, clock), audit, run_anywhere))
     by_login = None if login is None else login.logins.operator
     opened = OpenRequests(tokens)
-    handlers = own if joint is None else joint.handlers
+    handlers = alone if joint is None else joint.handlers
     admin = make_admin(handlers, tokens, clock, _feed_of(endpoint), by_login, opened)
     tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
     run_until_closed(stack, tokens_watch.run())
     return Administration(
-        *(admin, letters.search, replays, alerts, joint), login.logins if login else None
+        *(admin, letters.search, replays, alerts, own, keeper, joint),
+        login.logins if login else None,
     )
+
+
+def _keeper(
+    bayeux: Bayeux, past: PastFigures, tallying: Tallying, replays: Replays, own: OwnFigures
+) -> FigureKeeper:
+    readings = FigureReadings(bayeux.state, own, lambda: replays.begun)
+    return FigureKeeper(bayeux.state, past, readings, tallying)
 
 
 def _shard_views(

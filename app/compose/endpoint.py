@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from holdfast.bayeux.server import Bayeux
 from holdfast.settings import Settings
 from holdfast.store.links.link import StoreLink
+from holdfast.web.admin.figure_readings import OwnFigures
 from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.http.cookies import BrowserCookie
 from holdfast.web.http.hosts import Hosts, name_of
 from holdfast.web.http.origins import Origins
 from holdfast.web.http.peers import Peers
-from holdfast.web.prometheus.forms import OwnFigures
 from holdfast.web.scheduling.intake import Intake, UnreadRequests
 from holdfast.web.scheduling.request_scheduler import RequestScheduler
 from holdfast.web.scheduling.speaking import SpeakingRight

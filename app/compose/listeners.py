@@ -16,6 +16,7 @@ from holdfast.compose.listen_addresses import ListenAddresses, log_where_admin_i
 from holdfast.compose.listening import ADMIN, MAIN, ListeningSockets
 from holdfast.compose.storage import Storage
 from holdfast.settings import Settings
+from holdfast.web.admin.figure_readings import OwnFigures
 from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.answering.heads import Heads
 from holdfast.web.application import (
@@ -27,7 +28,6 @@ from holdfast.web.application import (
 )
 from holdfast.web.front.listener import Listener
 from holdfast.web.http import aiohttp_parts
-from holdfast.web.prometheus.forms import OwnFigures
 from holdfast.web.prometheus.metrics import Metrics, MetricsPage
 from holdfast.web.site.static_files import read_files
 from holdfast.web.streams.reading_routes import Reading

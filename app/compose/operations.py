@@ -13,6 +13,7 @@ from holdfast.store.pipeline_results import PipelineResults
 from holdfast.store.replays.control import Replays
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.changes import RunningServer
+from holdfast.web.admin.figure_keeper import FigureKeeper
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.tallying import Tallying
 
@@ -39,6 +40,7 @@ STEPS = (
     "topics",
     "letters",
     "messages",
+    "past",
     "upgrade",
     "system",
     "handlers",
@@ -59,6 +61,9 @@ class Operated:
     shards: "Callable[[], ShardViews]"
     results: PipelineResults
     frames: JournalFrames
+    keeper: FigureKeeper
+    # The number of this shard.
+    number: int
     # Waits until this process may speak to clients.
     speaking: Callable[[], Awaitable[None]]
 
@@ -75,6 +80,7 @@ class Operated:
         from holdfast.web.admin.letters import LetterResource
         from holdfast.web.admin.messages import MessageResource
         from holdfast.web.admin.now import LiveNow
+        from holdfast.web.admin.past import PastResource
         from holdfast.web.admin.readers import ReaderResource
         from holdfast.web.admin.resources import LISTS
         from holdfast.web.admin.sessions import SessionResource
@@ -96,6 +102,7 @@ class Operated:
             TopicResource(server),
             LetterResource(server, self.letters, self.replays),
             MessageResource(server, search, self.frames),
+            PastResource(self.keeper, self.number),
             UpgradeResource(server, self.storage.store.layout, self.storage.finish_upgrade),
             SystemResource(
                 server,

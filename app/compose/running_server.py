@@ -16,6 +16,7 @@ from holdfast.compose.succession import CannotGoOn, CannotLeave, Succession
 from holdfast.settings import Settings
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.replays.control import Replays
+from holdfast.web.admin.figure_keeper import FigureKeeper
 from holdfast.web.answering.heads import Heads
 from holdfast.web.doors.leaving import Leaving
 from holdfast.web.front.listener import Listener
@@ -63,6 +64,7 @@ class RunningServer:
     doors: Leaving
     tasks: Tasks
     succession: Succession
+    figures: FigureKeeper
     # None if there is no other shard.
     forwarding: "Forwarding | None" = None
     sharding: "Sharding | None" = None
@@ -108,6 +110,7 @@ class RunningServer:
         # From here on nothing changes: no input is handled, and no turn ends.
         self.doors.be_still()
         self.storage.right.leave()
+        await self.figures.close()
         await self._write_given()
         await self.books.close()
         self.gives_store = True
@@ -186,6 +189,7 @@ class RunningServer:
         if self.sharding is not None:
             self.sharding.resume()
         self.books.go_on()
+        self.figures.go_on()
         take_back(self.bayeux, self.ticker.clock())
         self.storage.right.stay()
         self.replays.resume_soon()
@@ -241,6 +245,7 @@ class RunningServer:
             log.warning("stopped before everything was finished: %s", error)
         await self._follow_no_longer()
         self.storage.right.leave()
+        await self.figures.close()
         try:
             await self._write_given()
         except StoreUnavailable as error:

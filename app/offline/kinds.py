@@ -49,6 +49,7 @@ KINDS: Final = {
     "replays": Kind(_MOVES, "stay if their shard does; else to shard 0, added to its part"),
     "replay": Kind(_MOVES, "with the list of replays"),
     "audit": Kind(_MOVES, "stays; that of a shard that ends goes to shard 0"),
+    "figures": Kind(_STAYS, "a shard that goes on keeps its own; others are not in sums any more"),
     "keyed": Kind(_SPREADS, "a digest does not say whose key it is; times by the latest clock"),
     "keyed_times": Kind(_ENDS, "in the newest layout, times are in keyed"),
     "keyed_order": Kind(_SPREADS, "with the keys, the oldest first"),

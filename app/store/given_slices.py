@@ -81,8 +81,10 @@ class GivenSlices:
 
     def revoke(self) -> None:
         """Make it unreadable, even if the store is away now: this call goes before later ones."""
-        self._store.post(scripts.save_given(self._store.keys, {_COUNT: b""}))
+        keys = self._store.keys
+        self._store.post(scripts.save_fields(keys, keys.given, {_COUNT: b""}))
 
     async def _save(self, fields: dict[str, bytes]) -> None:
-        call = scripts.save_given(self._store.keys, fields)
+        keys = self._store.keys
+        call = scripts.save_fields(keys, keys.given, fields)
         await self._store.run(call, timeout_s=_TIMEOUT_S)

@@ -23,6 +23,7 @@ from holdfast.units import Form
 from holdfast.web.admin.changes import check_sweep
 from holdfast.web.admin.delayed import DelayedMessage
 from holdfast.web.admin.faults import CONFLICT, UNKNOWN, UNKNOWN_SESSION, RequestFailed, illegal
+from holdfast.web.admin.figure_readings import COUNTS, LENGTHS, TIMES
 from holdfast.web.admin.letter_views import (
     Attempt,
     Group,
@@ -36,6 +37,7 @@ from holdfast.web.admin.letters import check_edit
 from holdfast.web.admin.message_views import KeptMessage, Trace, TraceQueue, TraceStep
 from holdfast.web.admin.now_tables import NowTable, tables
 from holdfast.web.admin.now_views import FirstItems, Now, ShardNow
+from holdfast.web.admin.past import Kind, Past, PastRow, Top, TopName
 from holdfast.web.admin.readers import Reader
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.session_views import (
@@ -176,6 +178,22 @@ def some_figures(**changes: Any) -> Figures:
     return Figures(**{**known, **changes})
 
 
+def a_past_row(minute: int, **figures: Any) -> PastRow:
+    buckets = {name: [0] * (len(bounds) + 1) for name, bounds in TIMES.items()}
+    known = {**dict.fromkeys((*COUNTS, *LENGTHS), 0), **buckets, **figures}
+    return PastRow(time=minute * 60_000, served_ms=60_000, **known)
+
+
+def some_past(*rows: PastRow) -> Past:
+    bounds = {name: [*seconds] for name, seconds in TIMES.items()}
+    return Past(NOW_MS - 3_600_000, NOW_MS, 60_000, bounds, [*rows])
+
+
+def a_top(by: str) -> Top:
+    names = [TopName(f"{by} {n}", 10 - n, 12 - n) for n in range(3)]
+    return Top(Kind[by], NOW_MS - 3_600_000, NOW_MS, 2, names)
+
+
 def nothing_waits(**changes: Any) -> Now:
     lists = (
         "oldest_receivers",
@@ -264,8 +282,10 @@ class FakeOperations:
         ]
         # The layout of the store.
         self.layout = OLDEST_LAYOUT
-        # What is stuck now.
+        # What is stuck now, and the figures of the past with what was asked for.
         self.standing = nothing_waits()
+        self.past_figures = some_past(a_past_row(NOW_MS // 60_000, published=6, starts=1))
+        self.asked: list[tuple[int | str | None, ...]] = []
         # Whether no message waits until it is due any more.
         self.is_cancelled = False
         # Whether nothing waits for subjects any more.
@@ -479,6 +499,19 @@ class FakeOperations:
     async def figures(self) -> Figures:
         self._fail()
         return some_figures()
+
+    async def past(
+        self, since: int | None, until: int | None, step: int, shard: int | None
+    ) -> Past:
+        self._fail()
+        self.asked.append(("past", since, until, step, shard))
+        return self.past_figures
+
+    async def top(
+        self, by: Any, since: int | None, until: int | None, limit: int, shard: int | None
+    ) -> Top:
+        self._fail()
+        return a_top(by.value)
 
     async def now_tables(self) -> list[NowTable]:
         return tables()

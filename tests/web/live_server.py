@@ -17,6 +17,7 @@ from holdfast.store.format.scripts import finish_upgrade
 from holdfast.store.framing.journal_frames import JournalFrames
 from holdfast.store.letters.administration import Letters
 from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.past_figures import PastFigures
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.store.replays.control import Replays
 from holdfast.web.admin.alert_limits import AlertLimits
@@ -25,11 +26,14 @@ from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.delayed import DelayedResource
 from holdfast.web.admin.faults import RequestFailed
+from holdfast.web.admin.figure_keeper import FigureKeeper
+from holdfast.web.admin.figure_readings import FigureReadings, OwnFigures
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.letter_views import Letter
 from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.messages import MessageResource
 from holdfast.web.admin.now import LiveNow
+from holdfast.web.admin.past import PastResource
 from holdfast.web.admin.readers import ReaderResource
 from holdfast.web.admin.sessions import SessionResource
 from holdfast.web.admin.shards import ShardViews
@@ -62,6 +66,7 @@ class Api(NamedTuple):
     topics: TopicResource
     letters: LetterResource
     messages: MessageResource
+    past: PastResource
     upgrade: UpgradeResource
     system: SystemResource
 
@@ -107,6 +112,16 @@ class LiveServer(Server):
             letters=self.letters.search.statistics,
         )
         tallying = Tallying(state)
+        # What the clocks show for the figures of the past.
+        self.wall_s, self.running_s = 1_790_000_000.0, 0.0
+        self.figure_keeper = FigureKeeper(
+            state,
+            PastFigures(here.store, reader),
+            FigureReadings(state, OwnFigures(), lambda: self.replays.begun),
+            tallying,
+            wall_s=lambda: self.wall_s,
+            clock=lambda: self.running_s,
+        )
         shards = ShardViews(state, 0, (), dict, figures.started, dict)
         now = LiveNow(server, figures, tallying, search, self.alerts, shards)
         self.results, frames = (
@@ -133,6 +148,7 @@ class LiveServer(Server):
             TopicResource(server),
             LetterResource(server, self.letters, self.replays),
             MessageResource(server, search, frames),
+            PastResource(self.figure_keeper, 0, lambda: self.wall_s),
             UpgradeResource(server, here.store.layout, self._finish_upgrade),
             SystemResource(
                 server,

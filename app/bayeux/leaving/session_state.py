@@ -156,6 +156,7 @@ def prepare(life: SessionLife, session: Session, left: Mapping[str, Any], now: f
     session.client_id = left["client"]
     session.created = left["created"]
     queue.go_on(left["numbers"])
+    life.state.ledger.rankings.restored(session.number, queue.seq)
     queue.is_mixed, queue.has_pending = "mixed" in left, "pending" in left
     queue.is_restored = "restored" in left
     identity.browser_of_socket = said.get("socket")

@@ -305,6 +305,7 @@ def _refill(
             in_flight.append(entry)
         queue.batch = max(queue.batch, mark.batch)
         queue.seq = max(queue.seq, entry.seq)
+    life.state.ledger.rankings.restored(session.number, queue.seq)
     queue.in_flight().update((entry.seq, entry) for entry in sorted(in_flight, key=by_seq))
     if len(in_flight) == 1:
         in_flight[0].was_alone = True

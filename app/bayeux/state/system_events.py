@@ -82,13 +82,22 @@ class HoldEvents:
         self._backlog = backlog
         self._events = events
         self._unpublished: deque[Json] = deque()
+        # How many holds have begun in this process.
+        self.begun = 0
 
     def noticed(self, kind: NoticeKind, about: str, text: str) -> None:
         """Report a notice if it is about a hold."""
         meaning = _MEANINGS.get(kind)
-        if meaning is None or not self._events.has_listeners(self._channel):
+        if meaning is None:
             return
-        what, is_held = meaning
+        _, is_held = meaning
+        self.begun += is_held
+        self._tell(kind, about, text)
+
+    def _tell(self, kind: NoticeKind, about: str, text: str) -> None:
+        if not self._events.has_listeners(self._channel):
+            return
+        what, is_held = _MEANINGS[kind]
         if kind is HELD:
             text = self._why_held(about, text)
         name = f"client/{about}" if what == "session" else about
@@ -108,7 +117,7 @@ class HoldEvents:
         newest = max((since for since, _, _ in held), default=0)
         for since, session, hold in sorted(held, key=itemgetter(0)):
             if since > newest - _LATEST_MS:
-                self.noticed(HELD, session.key, hold.who)
+                self._tell(HELD, session.key, hold.who)
 
     def _publish_next(self, now: float) -> bool:
         """Publish one event. Returns whether any are left."""

@@ -101,9 +101,13 @@ class Histogram:
         self._run = 0
 
     def read(self) -> list[int]:
+        """Return what `totals` does. From then on, examples of buckets are others."""
+        self._has_one = 0
+        return self.totals()
+
+    def totals(self) -> list[int]:
         """Return how many times did not exceed each bound, and behind these how many there are."""
         self._end_run()
-        self._has_one = 0
         return list(accumulate(self._counts))
 
     @property

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.basics.node import no_time
+from holdfast.delivery.basics.ranking import Rankings
 from holdfast.delivery.basics.steps import Reason, Step, StepKind
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.outcomes import (
@@ -79,6 +80,7 @@ class Ledger:
         # Follows single messages; None if no part does.
         self.observer: LedgerObserver | None = None
         self.times = MessageTimes(read_ns)
+        self.rankings = Rankings()
 
     # Into queues
 

@@ -177,6 +177,7 @@ class Hub(Generic[R]):
     def _show(self, publish: Publish[R]) -> None:
         message = publish.message
         self.counters.published += 1
+        self.ledger.rankings.published(message.sender, message.channel)
         if publish.latecomers:
             # These are copies, as from a history: the publish is in the journal already.
             self.store.keep(message.initial(), publish.latecomers, ignore)
@@ -364,6 +365,7 @@ class Hub(Generic[R]):
 
     def remove(self, receiver: R) -> None:
         """Stop routing to this ended receiver. Its owner settles the rest of its queue."""
+        self.ledger.rankings.ended(receiver.number, receiver.key, receiver.queue.seq)
         if receiver.is_durable:
             self.durables -= 1
         for pattern in receiver.subscriptions:

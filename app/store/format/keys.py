@@ -18,7 +18,7 @@ class RedisKeys:
 
     All messages and sessions, and whatever belongs to them, can be copied into another
     generation while the current one stays. `meta` says which generation is current. The journals,
-    the audit, and what the pipeline keeps belong to all generations.
+    the audit, past figures, and what the pipeline keeps belong to all generations.
     """
 
     def __init__(self, namespace: str, shard: int = 0, generation: int = FIRST_GENERATION) -> None:
@@ -74,6 +74,9 @@ class RedisKeys:
         # Sorted set of the ids of replay jobs; stream of the audit.
         self.replays = prefix + "replays"
         self.audit = tag + "audit"
+        # Hash: a minute, an hour or a day, by its place among those that are kept -> its figures,
+        # see `figure_records.py`.
+        self.figures = tag + "figures"
         # Stream: the frames that this shard writes for others; hash: the facts in them that hold,
         # and '' -> the place of the last frame that changed one.
         self.log = tag + "log"

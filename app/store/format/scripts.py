@@ -387,12 +387,12 @@ def save_requests(
     return ScriptCall(PUT, [keys.meta, keys.requests], _changing(fields, form))
 
 
-def save_given(keys: RedisKeys, fields: Mapping[str, bytes]) -> ScriptCall:
-    """Save fields of what this process gives to the next one. Empty values remove fields."""
+def save_fields(keys: RedisKeys, name: str, fields: Mapping[str, bytes]) -> ScriptCall:
+    """Save fields of past figures, or of what this process gives. Empty values remove fields."""
     args: list[Word] = []
     for field in fields.items():
         args += field
-    return ScriptCall(PUT, [keys.meta, keys.given], args)
+    return ScriptCall(PUT, [keys.meta, name], args)
 
 
 def letters_remove(keys: RedisKeys, letters: Iterable[DeadLetter]) -> ScriptCall:

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Saves and removes what is stored of channels, their holds, topics or floors, of requests, or of
--- what a process gives to the next one.
--- KEYS   1 meta   2 held, topics, floors, requests or given
+-- Saves and removes what is stored of channels, their holds, topics or floors, of requests, past
+-- figures, or what a process gives to the next one.
+-- KEYS   1 meta   2 held, topics, floors, requests, figures or given
 -- ARGV   1 its number, then for each field: its name, the value, or '' to remove it
 -- Reply  the last call before this one
 -- Cost   O(fields)

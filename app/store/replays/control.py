@@ -65,6 +65,8 @@ class Replays:
         self.moving = None if make_moving is None else make_moving(self._is_over)
         self._runs: dict[str, tuple[Run, asyncio.Task[None]]] = {}
         self._resuming: asyncio.Task[None] | None = None
+        # How many replays have begun in this process.
+        self.begun = 0
 
     async def _is_over(self, id: str) -> bool:
         job = await self.get(id)
@@ -95,6 +97,7 @@ class Replays:
             raise
         self._audit.note(who, "replay.start", job.id, detail=_described(which, options))
         self._begin(job)
+        self.begun += 1
         return job
 
     async def resume(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.listed import LISTED
 from holdfast.web.admin.messages import MessageResource
+from holdfast.web.admin.past import PastResource
 from holdfast.web.admin.paths import API
 from holdfast.web.admin.readers import ReaderResource
 from holdfast.web.admin.route import route, routes_of
@@ -48,6 +49,7 @@ ROUTES = routes_of(
         *LISTS,
         TopicResource,
         LetterResource,
+        PastResource,
         UpgradeResource,
         Description,
     ]

@@ -1,7 +1,9 @@
 """Counts what waits in steps, so that no client waits for it."""
 
 import asyncio
+import math
 import time
+from typing import NamedTuple
 
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.web.admin.tally import Tally
@@ -12,12 +14,29 @@ MOST = 100
 _SLICE_S = 0.001
 
 
+class Waiting(NamedTuple):
+    """How much waits, and how much is in flight; the id of the oldest message of these, if any."""
+
+    waiting: int
+    in_flight: int
+    oldest: int
+
+
 class Tallying:
     """Counts for one caller after the other."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
         self._counting = asyncio.Lock()
+        # What the last count has found, and when.
+        self._latest = Waiting(0, 0, 0)
+        self._counted_at = -math.inf
+
+    async def waiting(self, within_s: float) -> Waiting:
+        """Return what waits, by a count that is no older than this."""
+        if time.monotonic() >= self._counted_at + within_s:
+            await self.count()
+        return self._latest
 
     async def count(self) -> tuple[Tally, float]:
         """Count what waits. Also returns the processor time that this took."""
@@ -34,4 +53,8 @@ class Tallying:
                 spent_s += time.thread_time() - begun
                 await asyncio.sleep(0)
                 begun, ends_at = time.thread_time(), time.monotonic() + _SLICE_S
+        oldest = tally.oldest.first()
+        first = oldest[0].oldest if oldest else None
+        id = 0 if first is None else first.id
+        self._latest, self._counted_at = Waiting(tally.waiting, tally.in_flight, id), ends_at
         return tally, spent_s + time.thread_time() - begun

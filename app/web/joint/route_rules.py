@@ -5,12 +5,14 @@ from functools import partial
 from operator import itemgetter
 from typing import Final
 
+from holdfast.delivery.basics.ranking import MOST as _MOST_NAMES
 from holdfast.web.admin.handlers import Ask
 from holdfast.web.joint import sums
 from holdfast.web.joint.asking import ROUTE, SWEEP_S, Json
 from holdfast.web.joint.hearing import Heard
 from holdfast.web.joint.importing import Imported
 from holdfast.web.joint.lists import AS_THEY_ARE, Combine, Order, by_name, every_item
+from holdfast.web.joint.past_rows import past, top
 from holdfast.web.joint.readings import figures, now
 from holdfast.web.joint.readings import shards as rows_of
 from holdfast.web.joint.rules import (
@@ -92,6 +94,8 @@ RULES: Final[Mapping[str, Rule | Same]] = {
     # The server.
     "about": One(),
     "figures": All(figures),
+    "past": All(past),
+    "top": Joined(top, 20, _MOST_NAMES),
     "now": Joined(_now, 10, _MOST),
     "now_tables": Same(),
     "shards": Joined(_shards),

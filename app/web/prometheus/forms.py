@@ -1,12 +1,9 @@
-"""The forms of a page of metrics, and what it has that is not of the core."""
+"""The forms of a page of metrics."""
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final
-
-from holdfast.delivery.basics.times import STEPS_S, Histogram
 
 _OPENMETRICS: Final = "application/openmetrics-text"
 # The last line of a page of OpenMetrics.
@@ -62,13 +59,3 @@ def _weight(parameters: str) -> float:
                 return 0.0
             return weight if math.isfinite(weight) else 0.0
     return 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class OwnFigures:
-    """How long turns of the event loop take, and calls of the store; the bytes of clients."""
-
-    turns: Histogram = field(default_factory=lambda: Histogram(STEPS_S))
-    calls: Histogram = field(default_factory=lambda: Histogram(STEPS_S))
-    # The bytes that clients have sent, and were sent.
-    traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)

@@ -22,11 +22,12 @@ from holdfast.delivery.topics.states import TopicState
 from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.census import Census
+from holdfast.web.admin.figure_readings import OwnFigures
 from holdfast.web.front.connection_limit import ConnectionLimit
 from holdfast.web.prometheus.backend_families import backend_families
 from holdfast.web.prometheus.door_figures import DoorFigures
 from holdfast.web.prometheus.exposition import written
-from holdfast.web.prometheus.forms import Form, OwnFigures
+from holdfast.web.prometheus.forms import Form
 from holdfast.web.prometheus.history_families import history_families
 from holdfast.web.prometheus.process_families import process_families
 from holdfast.web.prometheus.shard_families import door_families_of, families_of

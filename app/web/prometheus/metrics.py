@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.web.admin.alerts import Alerts
+from holdfast.web.admin.figure_readings import OwnFigures
 from holdfast.web.front.connection_limit import ConnectionLimit
-from holdfast.web.prometheus.forms import Form, OwnFigures, joined
+from holdfast.web.prometheus.forms import Form, joined
 from holdfast.web.scheduling.speaking import SpeakingRight
 
 if TYPE_CHECKING:

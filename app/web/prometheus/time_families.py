@@ -6,7 +6,7 @@ from prometheus_client.core import Exemplar, HistogramMetricFamily, Metric
 
 from holdfast.delivery.basics.times import NS_PER_S, Example, Histogram
 from holdfast.delivery.ports.message_times import MessageTimes
-from holdfast.web.prometheus.forms import OwnFigures
+from holdfast.web.admin.figure_readings import OwnFigures
 
 # Returns the id of a message as operators know it.
 IdOf = Callable[[int], str]

@@ -1,0 +1,125 @@
+"""Rankings of names by how often they come, in bounded memory: the summary of Misra and Gries.
+
+A ranking forgets the smallest counts when there are too many names. It counts no name too often,
+and knows how many each may lack at most, also after others were added to it.
+"""
+
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import Final
+
+# How many names a ranking has. A count then lacks at most this part of all: one in `MOST` + 1.
+MOST: Final = 64
+# How many names are counted exactly until they are ranked.
+_RECENT: Final = 1000
+
+_count_of = itemgetter(1)
+
+
+class Ranking:
+    """The names that came most often, with their counts."""
+
+    __slots__ = ("counts", "missing")
+
+    def __init__(self, counts: Mapping[str, int] | None = None, missing: int = 0) -> None:
+        self.counts: dict[str, int] = {} if counts is None else dict(counts)
+        # How many each count may be too low by, also zero of a name that is not there.
+        self.missing = missing
+
+    def add(self, counts: Mapping[str, int], missing: int = 0, most: int = MOST) -> None:
+        """Add the counts of a time, of which each may lack so many."""
+        own = self.counts
+        for name, count in counts.items():
+            own[name] = own.get(name, 0) + count
+        self.missing += missing
+        self.shorten(most)
+
+    def shorten(self, most: int) -> None:
+        """Forget the smallest counts, until there are so many names at most."""
+        if len(self.counts) <= most:
+            return
+        first = self.first()
+        # Each count loses what the first one has that goes: so the largest errors stay small.
+        lost = first[most][1]
+        self.counts = {name: count - lost for name, count in first[:most] if count > lost}
+        self.missing += lost
+
+    def first(self) -> list[tuple[str, int]]:
+        """Return the names with their counts, the largest first."""
+        return sorted(sorted(self.counts.items()), key=_count_of, reverse=True)
+
+
+class RecentNames:
+    """Counts names until they are taken: mostly the one before comes again."""
+
+    __slots__ = ("_counts", "_name", "_ranked", "_run")
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        # The latest name, and how many more times than `_counts` says it came.
+        self._name, self._run = "", 0
+        # What was too much for exact counts.
+        self._ranked: Ranking | None = None
+
+    def add(self, name: str, count: int = 1) -> None:
+        """Count a name."""
+        if name is not self._name:
+            self._end_run()
+            self._name = name
+        self._run += count
+
+    def take(self) -> Ranking:
+        """Return what was counted since the last time."""
+        self._end_run()
+        ranking = self._ranked or Ranking()
+        ranking.add(self._counts)
+        self._ranked, self._counts = None, {}
+        return ranking
+
+    def _end_run(self) -> None:
+        if not self._run:
+            return
+        counts = self._counts
+        counts[self._name] = counts.get(self._name, 0) + self._run
+        self._run = 0
+        if len(counts) > _RECENT:
+            if self._ranked is None:
+                self._ranked = Ranking()
+            self._ranked.add(counts)
+            self._counts = {}
+
+
+class Rankings:
+    """Who publishes most, on which channels, and who gets most, since they were last taken.
+
+    What receivers get costs nothing then: their queues number all hand-overs.
+    """
+
+    __slots__ = ("_counted", "channels", "receivers", "senders")
+
+    def __init__(self) -> None:
+        self.senders, self.channels = RecentNames(), RecentNames()
+        # By hand-overs.
+        self.receivers = RecentNames()
+        # By the number of a receiver, up to which number its hand-overs are counted.
+        self._counted: dict[int, int] = {}
+
+    def published(self, sender: str, channel: str) -> None:
+        """Count an accepted message."""
+        self.senders.add(sender)
+        self.channels.add(channel)
+
+    def restored(self, receiver: int, handed: int) -> None:
+        """Record up to which number an earlier process had handed over, and counted."""
+        self._counted[receiver] = handed
+
+    def count(self, receiver: int, name: str, handed: int) -> None:
+        """Count what a receiver was handed, up to this number of its queue."""
+        if handed and (new := handed - self._counted.get(receiver, 0)) > 0:
+            self.receivers.add(name, new)
+            self._counted[receiver] = handed
+
+    def ended(self, receiver: int, name: str, handed: int) -> None:
+        """Count what a receiver was handed until its end."""
+        self.count(receiver, name, handed)
+        self._counted.pop(receiver, None)

@@ -1,0 +1,59 @@
+"""Joins the figures of the past, and rankings, of all shards."""
+
+from collections.abc import Sequence
+
+from holdfast.delivery.basics.ranking import Ranking
+from holdfast.store.format.figure_records import FigureRow
+from holdfast.web.admin.figure_readings import COUNTS, LENGTHS, TIMES
+from holdfast.web.joint.asking import Json
+from holdfast.web.joint.hearing import Heard
+
+
+def past(found: Sequence[Json]) -> Json:
+    """Return the rows of all shards as one for each step."""
+    rows: dict[int, FigureRow] = {}
+    for each in found:
+        for item in each["rows"]:
+            row = _row(item)
+            if (joint := rows.get(row.at)) is None:
+                rows[row.at] = row
+            else:
+                joint.add_shard(row)
+    return {
+        **found[0],
+        "since": min(each["since"] for each in found),
+        "until": max(each["until"] for each in found),
+        "rows": [_item(rows[at]) for at in sorted(rows)],
+    }
+
+
+def _row(item: Json) -> FigureRow:
+    counts, lengths, times = ([item[name] for name in names] for names in (COUNTS, LENGTHS, TIMES))
+    return FigureRow(item["time"], item["served_ms"], counts, lengths, times)
+
+
+def _item(row: FigureRow) -> Json:
+    return {
+        "time": row.at,
+        "served_ms": row.served_ms,
+        **dict(zip(COUNTS, row.counts, strict=True)),
+        **dict(zip(LENGTHS, row.lengths, strict=True)),
+        **dict(zip(TIMES, row.times, strict=True)),
+    }
+
+
+def top(found: Heard, limit: int) -> Json:
+    """Return the ranking of all shards: each count may lack what their counts lack together."""
+    bodies, total = found.bodies, Ranking()
+    for each in bodies:
+        total.add({item["name"]: item["count"] for item in each["items"]}, each["missing"])
+    return {
+        **bodies[0],
+        "since": min(each["since"] for each in bodies),
+        "until": max(each["until"] for each in bodies),
+        "missing": total.missing,
+        "items": [
+            {"name": name, "count": count, "at_most": count + total.missing}
+            for name, count in total.first()[:limit]
+        ],
+    }
