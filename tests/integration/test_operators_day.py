@@ -18,7 +18,7 @@ import pytest
 from tests.abuse.attacker import Person
 from tests.serving import PACKAGE, ROOT, STOP_LIMIT_S, environment, kill_orphans_in
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 PAGE = (ROOT / "docs" / "upgrading.md").read_text("utf-8")
 LIMIT_S = 60.0

@@ -6,10 +6,10 @@ from tests.effort import TIMES
 from tests.simulation.modes import MODES, Mode, first_seed
 from tests.simulation.run import simulate
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-@pytest.mark.timeout(600 * TIMES)
+@pytest.mark.timeout(900 * TIMES)
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.words or "one server")
 def test_no_seed_breaks_a_promise(mode: Mode) -> None:
     """The seeds are others for each commit; what is printed says which."""
