@@ -33,15 +33,13 @@ class _Kept(NamedTuple):
     """A frame in the log."""
 
     place: Place
+    # Where it is linked: others may have been there that were removed.
     before: Place
+    has_entries: bool
     at: float
     size: int
     # The shards that need it; None if that is unknown, because an earlier process wrote it.
     needed_by: frozenset[int] | None
-
-    @property
-    def has_entries(self) -> bool:
-        return self.place.total > self.before.total
 
     def is_needed(self, shard: int) -> bool:
         return self.needed_by is None or shard in self.needed_by
@@ -112,7 +110,8 @@ class Trimming:
         """
         self._frames.clear()
         for before, place, size in frames:
-            self._frames.append(_Kept(place, before, now, size, None))
+            has_entries = place.total > before.total
+            self._frames.append(_Kept(place, before, has_entries, now, size, None))
         self._linked, self._end = dict(links), end
         self._incarnation = (nonce, fence)
 
@@ -124,7 +123,8 @@ class Trimming:
         `n` is the number of the call that appended it.
         """
         place = Place(*self._incarnation, n, self._end.total + entries)
-        self._frames.append(_Kept(place, self._end, now, size, frozenset(needed_by)))
+        kept = _Kept(place, self._end, entries > 0, now, size, frozenset(needed_by))
+        self._frames.append(kept)
         self._end = place
 
     @property

@@ -199,6 +199,18 @@ def test_frames_without_entries_do_not_wait() -> None:
     assert log.trimming.behind_s == {1: 3.0, 2: 3.0}
 
 
+def test_a_frame_does_not_wait_for_entries_that_were_removed_before_it() -> None:
+    log = Log()
+    last = log.append(needed_by=())
+    log.append(needed_by=(), entries=0)
+    # Both have taken everything, and say nothing more.
+    for shard in (1, 2):
+        log.trimming.saw(shard, last, log.now)
+    [trim] = log.wait(30)
+    assert trim.removed == ["7-1"]
+    assert log.trimming.behind_s == {1: 0.0, 2: 0.0}
+
+
 def test_frames_that_nobody_needs_stay_for_ten_seconds_after_the_store_was_away() -> None:
     log = Log()
     log.wait(20)
