@@ -13,6 +13,8 @@ import pytest
 from aiohttp import web
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.web.webhooks.local_connection import LocalConnection
 from tests.web.people import Json, Person, ServerAndClients, keys, server_and_clients, until
 from tests.web.test_publish_requests import open_server
 from tests.web.webhook_receiver import WebhookReceiver
@@ -210,6 +212,27 @@ async def test_an_answer_that_takes_too_long_is_none(tmp_path: Path) -> None:
         await shop.receiver.called(2)
         [letter] = await shop.letters(1)
         assert "no answer within 0.05 s" in letter["reason"]
+
+
+async def test_a_server_that_is_busy_does_not_call_it_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[Json] = []
+    ask = LocalConnection.ask
+
+    async def busy(connection: LocalConnection, message: Json) -> Any:
+        if not refused and message.get("ext", {}).get("delivery", {}).get("verdicts"):
+            refused.append(message)
+            raise RequestRefused(ErrorReply.SERVER_BUSY)
+        return await ask(connection, message)
+
+    monkeypatch.setattr(LocalConnection, "ask", busy)
+    async with hooked(tmp_path) as shop:
+        await shop.publish("first")
+        await shop.receiver.called(1)
+        await shop.publish("second")
+        assert [each.data for each in await shop.receiver.called(2)] == ["first", "second"]
+    assert refused
 
 
 async def test_a_call_may_take_longer_than_clients_may_be_silent(tmp_path: Path) -> None:

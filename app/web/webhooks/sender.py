@@ -70,11 +70,9 @@ class Sender:
             try:
                 await self._serve(connection)
             except SessionOver:
-                log.warning("the session of webhook %s has ended, and begins anew", self.name)
-            except RequestRefused as refused:
-                log.warning("webhook %s waits: %s", self.name, refused)
+                log.warning("webhook %s begins another session: its own has ended", self.name)
             except Exception:
-                log.exception("webhook %s failed, and begins anew", self.name)
+                log.exception("webhook %s failed, and begins its session again", self.name)
             finally:
                 connection.close()
             if not self._is_pausing:
@@ -95,29 +93,38 @@ class Sender:
         verdicts: list[Json] = []
         while True:
             ext = {"delivery": {"verdicts": verdicts}}
-            reply, events = await connection.ask(
-                {"channel": "/meta/connect", "connectionType": "websocket", "ext": ext}
+            reply, events = await self._ask(
+                connection, {"channel": "/meta/connect", "connectionType": "websocket", "ext": ext}
             )
             if not reply["successful"]:
                 await self._heed(reply)
                 continue
             verdicts = await self._send(events)
             if self._is_pausing:
-                await connection.ask({"channel": _SERVICE, "data": verdicts})
+                await self._ask(connection, {"channel": _SERVICE, "data": verdicts})
                 return
+
+    async def _ask(self, connection: LocalConnection, message: Json) -> tuple[Json, list[Json]]:
+        """Send a message until the server takes it: what it says must not be lost."""
+        while True:
+            try:
+                return await connection.ask(message)
+            except RequestRefused as refused:
+                log.warning("webhook %s waits: %s", self.name, refused)
+                await asyncio.sleep(_AGAIN_S)
 
     async def _subscribe(self, connection: LocalConnection, has: set[str]) -> None:
         wanted = {*self.settings.channels, *(CHANNELS[each] for each in self.settings.events)}
         if has - wanted:
-            await connection.ask(
-                {"channel": "/meta/unsubscribe", "subscription": sorted(has - wanted)}
+            await self._ask(
+                connection, {"channel": "/meta/unsubscribe", "subscription": sorted(has - wanted)}
             )
         for pattern in sorted(wanted):
             # It answers no requests, which would wait for it, and gets only what was published:
             # not that a topic was erased.
             ext = {"delivery": {"responds": False, "notify": False}}
-            reply, _ = await connection.ask(
-                {"channel": "/meta/subscribe", "subscription": pattern, "ext": ext}
+            reply, _ = await self._ask(
+                connection, {"channel": "/meta/subscribe", "subscription": pattern, "ext": ext}
             )
             if not reply["successful"]:
                 log.error("webhook %s cannot have %s: %s", self.name, pattern, reply.get("error"))
