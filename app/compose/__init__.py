@@ -316,7 +316,8 @@ async def _begin(
 async def _open_backend(parts: _Parts, sockets: ListeningSockets, stack: AsyncExitStack) -> None:
     """Begin to ask the backend, if there is one."""
     if parts.login is not None:
-        await parts.login.open(parts.settings, [*sockets.main, *sockets.admin], stack)
+        ports = sockets.ports(parts.settings.own_port, parts.placement.count)
+        await parts.login.open(parts.settings, ports, stack)
 
 
 async def _open_webhooks(
@@ -327,9 +328,9 @@ async def _open_webhooks(
         return None
     from holdfast.compose.webhooks import open_webhooks
 
-    listening = [*sockets.main, *sockets.admin]
+    ports = sockets.ports(parts.settings.own_port, parts.placement.count)
     former = None if parts.storage.goes_on else parts.administration.letters
-    return await open_webhooks(parts.settings, parts.endpoint, listening, stack, former)
+    return await open_webhooks(parts.settings, parts.endpoint, ports, stack, former)
 
 
 def _adopt(

@@ -1,7 +1,6 @@
 """Sets up the questions to the application that decides about clients."""
 
-import socket
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import AsyncExitStack
 
 from holdfast.compose.own_places import own_places
@@ -18,15 +17,15 @@ async def open_backend(
     settings: Settings,
     backend: BackendSettings,
     logins: BackendLogins,
-    sockets: Iterable[socket.socket],
+    ports: Collection[int],
     stack: AsyncExitStack,
 ) -> None:
     """Begin to ask; `stack` ends it.
 
     Args:
-        sockets: Those at which the server listens.
+        ports: Those at which the deployment listens.
     """
-    places = await own_places(settings, sockets)
+    places = await own_places(settings, ports)
     posts = SignedPosts(
         backend,
         AllowedAddresses(places, allows_private=backend.allow_private),

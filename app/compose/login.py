@@ -1,7 +1,6 @@
 """Sets up the login of clients."""
 
-import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,14 +37,12 @@ class InstalledLogin:
     logins: Logins
     backend: "BackendLogins | None" = None
 
-    async def open(
-        self, settings: Settings, sockets: Iterable[socket.socket], stack: AsyncExitStack
-    ) -> None:
+    async def open(self, settings: Settings, ports: Collection[int], stack: AsyncExitStack) -> None:
         """Begin to ask the backend, if there is one; `stack` ends it."""
         if self.backend is not None and settings.backend is not None:
             from holdfast.compose.backend import open_backend
 
-            await open_backend(settings, settings.backend, self.backend, sockets, stack)
+            await open_backend(settings, settings.backend, self.backend, ports, stack)
 
 
 def install_login(

@@ -1,8 +1,7 @@
 """Where this deployment is: its own posts go to none of these places."""
 
 import logging
-import socket
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from holdfast.settings import Settings
 from holdfast.web.http.addresses import resolve
@@ -11,12 +10,10 @@ from holdfast.web.outgoing.allowed_addresses import OwnPlaces, is_here
 log = logging.getLogger(__name__)
 
 
-async def own_places(settings: Settings, sockets: Iterable[socket.socket]) -> OwnPlaces:
-    """Return where this server listens, and where its store is."""
-    ports = {each.getsockname()[1] for each in sockets if each.family != socket.AF_UNIX}
+async def own_places(settings: Settings, ports: Collection[int]) -> OwnPlaces:
+    """Return where the store is, and where this deployment listens: at these ports."""
     store = await _places_of_store(settings)
-    ports.update(port for ip, port in store if is_here(ip))
-    return OwnPlaces(ports, store)
+    return OwnPlaces({*ports, *(port for ip, port in store if is_here(ip))}, store)
 
 
 async def _places_of_store(settings: Settings) -> set[tuple[str, int]]:

@@ -1,8 +1,7 @@
 """Sets up the webhooks."""
 
 import logging
-import socket
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import AsyncExitStack
 
 from holdfast.bayeux.state.system_events import SystemEvents
@@ -24,17 +23,17 @@ _MOST_AGAIN = 1000
 async def open_webhooks(
     settings: Settings,
     endpoint: Endpoint,
-    sockets: Iterable[socket.socket],
+    ports: Collection[int],
     stack: AsyncExitStack,
     former_letters: LetterSearch | None,
 ) -> Webhooks:
     """Begin to call the webhooks, and tell them what a process that was killed may not have told.
 
     Args:
-        sockets: Those at which the server listens.
+        ports: Those at which the deployment listens.
         former_letters: The letters, if the process before this one was killed.
     """
-    webhooks = Webhooks(endpoint, await own_places(settings, sockets))
+    webhooks = Webhooks(endpoint, await own_places(settings, ports))
     await webhooks.open(stack)
     if former_letters is not None:
         state = endpoint.bayeux.state

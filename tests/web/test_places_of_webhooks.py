@@ -4,6 +4,7 @@ import socket
 
 import pytest
 
+from holdfast.compose.listening import ListeningSockets
 from holdfast.compose.own_places import own_places
 from holdfast.settings import Settings
 from holdfast.web.outgoing.allowed_addresses import AddressDenied, AllowedAddresses
@@ -34,6 +35,17 @@ async def test_a_store_on_this_machine_is_never_called(of_url: str, called: str)
 async def test_the_server_itself_is_never_called(called: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        allowed = AllowedAddresses(await own_places(Settings(), [listening]), allows_private=True)
+        ports = ListeningSockets([listening], []).ports(None, 1)
+        places = await own_places(Settings(), ports)
+        allowed = AllowedAddresses(places, allows_private=True)
         with pytest.raises(AddressDenied, match="belongs to this deployment"):
             allowed.check(called, port)
+
+
+@pytest.mark.parametrize("shard", range(3))
+async def test_no_worker_is_called_at_its_own_port(shard: int) -> None:
+    places = await own_places(Settings(), ListeningSockets([], []).ports(6390, 3))
+    allowed = AllowedAddresses(places, allows_private=True)
+    with pytest.raises(AddressDenied, match="belongs to this deployment"):
+        allowed.check("127.0.0.1", 6390 + shard)
+    allowed.check("127.0.0.1", 6393)
