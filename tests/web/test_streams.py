@@ -456,7 +456,7 @@ async def test_responses_are_for_programs_and_pages_that_may_use_the_server(
         asked = {"Origin": PAGE, "Access-Control-Request-Method": "GET"}
         async with ann.http.options("/streams/news/a", headers=asked) as response:
             allowed = response.headers["Access-Control-Allow-Headers"]
-            assert allowed == "Authorization, If-None-Match"
+            assert allowed == "Authorization, If-None-Match, Last-Event-ID"
 
 
 async def test_only_reading_is_possible(home: ServerAndClients) -> None:

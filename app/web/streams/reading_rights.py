@@ -38,6 +38,8 @@ class ReaderLogins(Protocol[G]):
 _TOKENS: Final = ("access_token", "token", "authorization")
 _MOST_CHANNELS: Final = 100
 _SHOWN: Final = "Stream-Next-Offset, Stream-Up-To-Date, Stream-Cursor, ETag, Retry-After"
+# Browsers themselves send the last one without asking; clients that read by `fetch` do ask.
+_ASKED: Final = "Authorization, If-None-Match, Last-Event-ID"
 _VARY: Final = "Origin, Authorization, Cookie, Accept-Encoding"
 
 R = TypeVar("R", bound=web.StreamResponse)
@@ -164,7 +166,7 @@ class Admission:
         allowed = self._endpoint.origins.preflight_headers(origin, host)
         if allowed:
             allowed["Access-Control-Allow-Methods"] = "GET, HEAD, POST, OPTIONS"
-            allowed["Access-Control-Allow-Headers"] = "Authorization, If-None-Match"
+            allowed["Access-Control-Allow-Headers"] = _ASKED
         return web.Response(headers=FIXED_HEADERS | allowed)
 
 
