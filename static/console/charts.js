@@ -1,4 +1,4 @@
-// Small SVG charts: lines of live figures, and bars.
+// Small SVG charts: lines of live figures and of the past, and bars.
 import {h, s} from "../dom.js";
 import {count, sum} from "./format.js";
 
@@ -11,7 +11,26 @@ const POINTS = 120;
  * `{name, kind, points}`, where null is no value; `show` formats a number.
  */
 export function lines(title, series, show) {
-    const scale = nice(Math.max(...series.flatMap(({points}) => points.map((each) => each ?? 0)), 0));
+    const scale = scaleOf(series);
+    return chart(title, series, show, scale, series.map((each) => line(each, scale ?? 1)));
+}
+
+/**
+ * Stairs for equal steps of the past; null is a step in which no server ran, which stays empty. `marks` are
+ * `{place, kind}` by the number of their step, `ends` the texts below both ends.
+ */
+export function timeline(title, series, show, marks, ends) {
+    const scale = scaleOf(series);
+    const width = WIDTH / series[0].points.length;
+    const lines = marks.map(({place, kind}) =>
+        s("path", {class: `mark ${kind}`, d: `M${((place + 0.5) * width).toFixed(1)} 0V${HEIGHT}`}));
+    const drawn = [lines, series.map((each) => stairs(each, scale ?? 1, width))];
+    return chart(title, series, show, scale, drawn, h("div", {class: "ends faint"}, ends.map((text) => h("span", {}, text))));
+}
+
+const scaleOf = (series) => nice(Math.max(...series.flatMap(({points}) => points.map((each) => each ?? 0)), 0));
+
+function chart(title, series, show, scale, drawn, below) {
     const box = {viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true"};
     const grid = s("path", {class: "grid", d: `M0 1H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}M0 ${HEIGHT - 1}H${WIDTH}`});
     return h("section", {class: "card chart"},
@@ -20,8 +39,9 @@ export function lines(title, series, show) {
             h("strong", {class: "figure"}, isValue(points.at(-1)) ? show(points.at(-1)) : "–"),
             h("span", {class: `key ${kind}`}, name)))),
         h("div", {class: "plot"},
-            s("svg", box, grid, series.map((each) => line(each, scale ?? 1))),
-            h("span", {class: "top faint"}, scale === null ? "" : show(scale))));
+            s("svg", box, grid, drawn),
+            h("span", {class: "top faint"}, scale === null ? "" : show(scale))),
+        below);
 }
 
 const isValue = (point) => point !== undefined && point !== null;
@@ -35,6 +55,21 @@ function line({kind, points}, scale) {
         s("polygon", {class: `area ${kind}`, points: area.join(" ")}),
         s("polyline", {class: `line ${kind}`, points: places.join(" ")}),
     ];
+}
+
+function stairs({kind, points}, scale, width) {
+    const y = (value) => (HEIGHT - 2 - (value / scale) * (HEIGHT - 4)).toFixed(1);
+    const x = (n) => (n * width).toFixed(1);
+    let path = "";
+    let area = "";
+    points.forEach((value, n) => {
+        if (isValue(value)) {
+            const isFirst = !isValue(points[n - 1]);
+            path += `${isFirst ? `M${x(n)} ${y(value)}` : `V${y(value)}`}H${x(n + 1)}`;
+            area += `M${x(n)} ${HEIGHT}V${y(value)}H${x(n + 1)}V${HEIGHT}Z`;
+        }
+    });
+    return [s("path", {class: `area ${kind}`, d: area}), s("path", {class: `line ${kind}`, d: path})];
 }
 
 /** The next round number, 1, 2 or 5 times a power of ten; null if there is nothing to show. */

@@ -1,33 +1,61 @@
-// The overview: what needs attention, the throughput, and where the entries are.
+// The overview: what needs attention, the throughput of the past or of now, and where the entries are.
 import {badge, h} from "../dom.js";
 import {lines} from "./charts.js";
 import {brief, count, lasting, many, rate, span} from "./format.js";
 import {card, facts, link, when} from "./parts.js";
+import {choices, drawn as pastOf, read, SPANS} from "./past.js";
 import {renewChildren} from "./renew.js";
 
-export async function show(app) {
+// How often the past is read again.
+const PAST_MS = 60_000;
+
+export async function show(app, rest, chosen) {
     if (!app.readings.length) {
         app.readings = [await app.api.get("figures"), ...app.readings];
     }
-    const shown = h("div", {class: "contents"});
-    const draw = () => renewChildren(shown, drawn(app));
+    const name = SPANS.has(chosen.charts) ? chosen.charts : "day";
+    const [above, middle, below] = ["above", "moving", "below"].map((kind) => h("div", {class: `contents ${kind}`}));
+    const draw = () => {
+        renewChildren(above, attention(app));
+        renewChildren(below, present(app.readings.at(-1)));
+        name === "live" && renewChildren(middle, [h("div", {class: "grid charts"}, charts(app.readings))]);
+    };
+    const drawPast = await pastIn(app, middle, name, chosen);
     draw();
-    app.listen(draw);
-    return shown;
+    app.listen(() => {
+        draw();
+        drawPast();
+    });
+    return h("div", {class: "contents"}, above, choices(name), middle, below);
 }
 
-function drawn({readings, alerts}) {
+/** Draws the past. Returns what reads and draws it again if it is old. */
+async function pastIn(app, middle, name, chosen) {
+    let due = 0;
+    const again = async () => {
+        if (name === "live" || Date.now() < due || document.hidden) {
+            return;
+        }
+        due = Date.now() + PAST_MS;
+        const shown = await read(app, SPANS.get(name)).then((found) => pastOf(found, chosen), ({message}) =>
+            [h("p", {class: "card panel state bad"}, `The past cannot be shown: ${message}`)]);
+        renewChildren(middle, shown.filter(Boolean));
+    };
+    await again();
+    return again;
+}
+
+function attention({readings, alerts}) {
     const [before, now] = [readings.at(-2), readings.at(-1)];
     return [
         h("h1", {class: "hidden"}, "Overview"),
         h("section", {class: "verdict", "aria-label": "What needs attention"}, verdict(now, before)),
         h("div", {class: "contents"}, alerts.length > 0 && card("Warnings since this page was opened",
             h("ul", {class: "plain"}, alerts.map(({at, text}) => h("li", {}, text, " ", h("span", {class: "faint"}, when(at))))))),
-        h("div", {class: "grid charts"}, charts(readings)),
-        accounting(now),
-        h("div", {class: "grid"}, sessions(now), letters(now), node(now)),
     ];
 }
+
+const present = (now) => [accounting(now), h("div", {class: "grid"}, sessions(now), letters(now), node(now))];
 
 function verdict(now, before) {
     const problems = [

@@ -4,10 +4,8 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 
-from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.past_figures import PastFigures
@@ -99,24 +97,28 @@ class FigureKeeper:
             if not self._is_loaded:
                 await self.past.load()
                 self._is_loaded = True
-            begun = time.thread_time()
             waiting = await self._tallying.waiting(within_s)
-            await self._count_receivers()
+            spent_s = await self._count_receivers()
             now, wall_s = self._clock(), self._wall_s()
             # The minute in which most of this time was: the clock may have been set meanwhile.
             served_s, self._since = now - self._since, now
             at = max(0, int((wall_s - served_s / 2) // _MINUTE_S))
             row = self._readings.row(at, round(served_s * _MS_PER_S), waiting)
             self.past.note(row, self._readings.rankings())
-            spent_s = time.thread_time() - begun
             self._good_until = now + max(_FRESH_S, spent_s / _SHARE)
 
-    async def _count_receivers(self) -> None:
-        rankings = self._state.ledger.rankings
-        async for sessions in _in_slices(iter([*self._state.sessions])):
-            for session in sessions:
-                if not session.is_gone:
-                    rankings.count(session.number, session.key, session.queue.seq)
+    async def _count_receivers(self) -> float:
+        """Count what receivers were handed. Returns the processor time that this took."""
+        rankings, spent_s = self._state.ledger.rankings, 0.0
+        begun, ends_at = time.thread_time(), time.monotonic() + _SLICE_S
+        for number, session in enumerate([*self._state.sessions]):
+            if number % _AT_ONCE == 0 and time.monotonic() >= ends_at:
+                spent_s += time.thread_time() - begun
+                await asyncio.sleep(0)
+                begun, ends_at = time.thread_time(), time.monotonic() + _SLICE_S
+            if not session.is_gone:
+                rankings.count(session.number, session.key, session.queue.seq)
+        return spent_s + time.thread_time() - begun
 
     async def _write(self) -> None:
         try:
@@ -146,13 +148,3 @@ class FigureKeeper:
     def go_on(self) -> None:
         """Keep figures again: the next process has not begun."""
         self._is_paused = False
-
-
-async def _in_slices(items: Iterator[Session]) -> AsyncIterator[list[Session]]:
-    """Yield parts; other work runs between them."""
-    ends_at = time.monotonic() + _SLICE_S
-    while part := [*islice(items, _AT_ONCE)]:
-        yield part
-        if time.monotonic() >= ends_at:
-            await asyncio.sleep(0)
-            ends_at = time.monotonic() + _SLICE_S

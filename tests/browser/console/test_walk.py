@@ -71,14 +71,14 @@ def test_the_address_without_a_slash_leads_to_the_console(page: Page, world: Wor
 def test_the_overview_shows_live_figures_and_keeps_them_between_visits(
     page: Page, world: World
 ) -> None:
-    go(page, "Overview")
+    look_at(page, "#/?charts=live")
     expect(page.get_by_text("balanced")).to_be_visible()
     expect(page.get_by_role("link", name="1 session is held back.")).to_be_visible()
     world.publish("/orders/paid", *[{"order": n} for n in range(40)])
     chart = page.locator(".chart", has_text="Messages per second")
     expect(chart.locator("polyline")).to_have_attribute("points", re.compile(r"\S+ \S+ \S+"))
     go(page, "Sessions")
-    go(page, "Overview")
+    look_at(page, "#/?charts=live")
     # The chart still has the figures from before.
     expect(chart.locator("polyline")).to_have_attribute("points", re.compile(r"\S+ \S+ \S+"))
     accepted = page.locator(".term", has_text="accepted").locator("strong")
@@ -667,7 +667,7 @@ def test_the_overview_says_which_shards_are_missing_and_shows_no_rates_against_f
             ]};
             const back = {...found, time: found.time + 2000, published: 9000};
             const text = async (...readings) =>
-                (await show({readings, alerts: [], listen() {}})).innerText;
+                (await show({readings, alerts: [], listen() {}}, [], {charts: "live"})).innerText;
             return [await text(found, missing), await text(missing, back)];
         }""",
         world.ask("GET", "figures"),
