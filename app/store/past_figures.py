@@ -13,6 +13,7 @@ from holdfast.store.format import scripts
 from holdfast.store.format.figure_records import (
     FigureRow,
     UnknownRecord,
+    begin_of,
     pack_ranking,
     pack_row,
     short,
@@ -87,8 +88,7 @@ class PastFigures:
         for name, record in found.items():
             field = name.decode()
             try:
-                is_row = ":" not in field
-                begin = unpack_row(record).at if is_row else unpack_ranking(record)[0]
+                begin = begin_of(record)
             except UnknownRecord:
                 # A later release may understand it. Until then its place is free.
                 continue

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import add
 from typing import Final
 
 from holdfast.delivery.basics.ranking import Ranking
@@ -67,6 +68,8 @@ def _pairs(one: Sequence[int], other: Sequence[int]) -> Iterator[tuple[int, int]
 
 
 def _added(one: Sequence[int], other: Sequence[int]) -> list[int]:
+    if len(one) == len(other):
+        return [*map(add, one, other)]
     return [*map(sum, _pairs(one, other))]
 
 
@@ -78,6 +81,11 @@ def pack_row(row: FigureRow, minutes: int) -> bytes:
     lengths = [min(each, most) for each in row.lengths]
     numbers = [row.at, row.served_ms, len(counts), *counts, len(lengths), *lengths]
     return _packed([*numbers, *chain.from_iterable((len(each), *each) for each in times)])
+
+
+def begin_of(record: bytes) -> int:
+    """Return the minute with which a row or a ranking begins. Raises `UnknownRecord`."""
+    return next(_unpacked(record))
 
 
 def unpack_row(record: bytes) -> FigureRow:

@@ -12,7 +12,7 @@ from holdfast.web.joint.asking import ROUTE, SWEEP_S, Json
 from holdfast.web.joint.hearing import Heard
 from holdfast.web.joint.importing import Imported
 from holdfast.web.joint.lists import AS_THEY_ARE, Combine, Order, by_name, every_item
-from holdfast.web.joint.past_rows import past, top
+from holdfast.web.joint.past_rows import PastRule, top
 from holdfast.web.joint.readings import figures, now
 from holdfast.web.joint.readings import shards as rows_of
 from holdfast.web.joint.rules import (
@@ -94,7 +94,7 @@ RULES: Final[Mapping[str, Rule | Same]] = {
     # The server.
     "about": One(),
     "figures": All(figures),
-    "past": All(past),
+    "past": PastRule(),
     "top": Joined(top, 20, _MOST_NAMES),
     "now": Joined(_now, 10, _MOST),
     "now_tables": Same(),

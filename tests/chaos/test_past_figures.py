@@ -1,0 +1,85 @@
+"""Figures of the past against our books: restarts lose nothing, kills what was not written."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.chaos.test_webhooks_of_workers import has_restarted
+from tests.chaos.test_workers import Deployment, until
+from tests.web.people import until as answered
+from tests.web.stream_reader import Publisher
+
+pytestmark = [pytest.mark.slow, pytest.mark.untraced, pytest.mark.timeout(300)]
+
+CHANNEL = "/orders/new"
+# A reading is good for as long.
+FRESH_S = 1.5
+
+
+@pytest.fixture(params=[1, 3])
+def deployment(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Deployment]:
+    made = Deployment(tmp_path, request.param)
+    yield made
+    made.close()
+
+
+class Reader:
+    """Reads the figures, of all workers and of each."""
+
+    def __init__(self, deployment: Deployment, http: aiohttp.ClientSession) -> None:
+        self._deployment, self._http = deployment, http
+        token = (deployment.data / "admin-token").read_text().strip()
+        self._headers = {"Authorization": f"Bearer {token}"}
+
+    async def ask(self, path: str, **params: Any) -> Any:
+        url = f"{self._deployment.url}/admin/api/v1/figures/{path}"
+        async with self._http.get(url, params=params, headers=self._headers) as response:
+            return await response.json()
+
+    async def published(self, **params: Any) -> int:
+        """Return how many messages were published, by the rows of all minutes."""
+        await asyncio.sleep(FRESH_S)
+        found = await self.ask("past", **params)
+        assert found.get("unanswered", []) == []
+        return sum(row["published"] for row in found["rows"])
+
+    async def starts(self) -> int:
+        return sum(row["starts"] for row in (await self.ask("past"))["rows"])
+
+
+async def test_figures_agree_with_books_over_restarts_and_kills(deployment: Deployment) -> None:
+    async with (
+        Publisher(lambda: deployment.url, CHANNEL) as publisher,
+        aiohttp.ClientSession() as http,
+    ):
+        reader, books = Reader(deployment, http), publisher.accepted
+        await publisher.publish(20)
+        assert await reader.published() == len(books)
+        assert "failed" not in await deployment.restart()
+        await publisher.publish(10)
+        # A restart loses nothing, and invents nothing.
+        assert await reader.published() == len(books)
+        assert await reader.starts() == 2 * deployment.count
+        each = [await reader.published(shard=shard) for shard in range(deployment.count)]
+        assert sum(each) == len(books)
+        # A kill loses what was not written, which is what came after the restart.
+        os.kill(deployment.workers()[0], signal.SIGKILL)
+        await until(deployment.are_complete)
+        await publisher.publish(10)
+        after_kill = await reader.published()
+        assert 20 + 10 <= after_kill <= publisher._last
+        tried = publisher._last
+        await answered(partial(has_restarted, deployment))
+        await publisher.publish(5)
+        # Publishes that failed may have been counted.
+        assert after_kill + 5 <= await reader.published() <= after_kill + publisher._last - tried
+        top = await reader.ask("top", by="channels")
+        [channel] = [each for each in top["items"] if each["name"] == CHANNEL]
+        assert channel["count"] == channel["at_most"] == await reader.published()
