@@ -38,10 +38,9 @@ class Ranking:
         """Forget the smallest counts, until there are so many names at most."""
         if len(self.counts) <= most:
             return
-        first = self.first()
-        # Each count loses what the first one has that goes: so the largest errors stay small.
-        lost = first[most][1]
-        self.counts = {name: count - lost for name, count in first[:most] if count > lost}
+        # Each count loses as much as the largest one that goes.
+        lost = sorted(self.counts.values())[-most - 1]
+        self.counts = {name: count - lost for name, count in self.counts.items() if count > lost}
         self.missing += lost
 
     def first(self) -> list[tuple[str, int]]:
@@ -49,44 +48,54 @@ class Ranking:
         return sorted(sorted(self.counts.items()), key=_count_of, reverse=True)
 
 
-class RecentNames:
-    """Counts names until they are taken: mostly the one before comes again."""
+class _Count:
+    """How often a name came. To raise it takes less time than to replace a value in a dict."""
 
-    __slots__ = ("_counts", "_name", "_ranked", "_run")
+    __slots__ = ("times",)
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        # The latest name, and how many more times than `_counts` says it came.
-        self._name, self._run = "", 0
+        self.times = 0
+
+
+class RecentNames:
+    """Counts names until they are taken: often the one before comes again."""
+
+    __slots__ = ("_count", "_counts", "_name", "_ranked")
+
+    def __init__(self) -> None:
+        self._counts: dict[str, _Count] = {}
+        # The latest name, and its count.
+        self._name, self._count = "", _Count()
         # What was too much for exact counts.
         self._ranked: Ranking | None = None
 
-    def add(self, name: str, count: int = 1) -> None:
+    def add(self, name: str, times: int = 1) -> None:
         """Count a name."""
         if name is not self._name:
-            self._end_run()
+            count = self._counts.get(name)
+            self._count = self._new(name) if count is None else count
             self._name = name
-        self._run += count
+        self._count.times += times
 
     def take(self) -> Ranking:
         """Return what was counted since the last time."""
-        self._end_run()
-        ranking = self._ranked or Ranking()
-        ranking.add(self._counts)
-        self._ranked, self._counts = None, {}
+        self._rank()
+        ranking, self._ranked = self._ranked or Ranking(), None
         return ranking
 
-    def _end_run(self) -> None:
-        if not self._run:
-            return
-        counts = self._counts
-        counts[self._name] = counts.get(self._name, 0) + self._run
-        self._run = 0
-        if len(counts) > _RECENT:
-            if self._ranked is None:
-                self._ranked = Ranking()
-            self._ranked.add(counts)
-            self._counts = {}
+    def _new(self, name: str) -> _Count:
+        if len(self._counts) >= _RECENT:
+            self._rank()
+        count = self._counts[name] = _Count()
+        return count
+
+    def _rank(self) -> None:
+        if self._ranked is None:
+            self._ranked = Ranking()
+        self._ranked.add({name: each.times for name, each in self._counts.items()})
+        self._counts = {}
+        # The next name begins again, also if it is the same.
+        self._name, self._count = "", _Count()
 
 
 class Rankings:
