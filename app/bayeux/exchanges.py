@@ -12,11 +12,11 @@ from holdfast.bayeux.meta.handshake import Handshake, check_capacity
 from holdfast.bayeux.meta.validation import skeleton, validate
 from holdfast.bayeux.replies.pending import begin_pending, finish
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.session import Exchange, Pipe, Session, TurnOver
+from holdfast.bayeux.session import Exchange, Held, Session, TurnOver
 from holdfast.bayeux.state.unstored_replies import unstored_replies
 from holdfast.bayeux.wire.caller import UNKNOWN as NO_CALLER
 from holdfast.bayeux.wire.codec import Json, encode_reply, ext_of, read
-from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
+from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused, Undecided
 from holdfast.bayeux.wire.transports import ConnectionType, SpeakerKind
 from holdfast.bayeux.wire.unfit import Salvage, Unfit
 from holdfast.delivery.basics.channels import Channel, Kind
@@ -99,6 +99,8 @@ class RemainingMessages:
             if _is_busy(exchange):
                 return False
             if not _handle(bayeux, messages[self._place], exchange):
+                if isinstance(exchange.progress, Held):
+                    exchange.progress.look_ahead(messages[self._place + 1 :])
                 return False
             self._place += 1
             if self._begins_with_handshake:
@@ -180,7 +182,7 @@ def _carry_out_all(
         exchange.is_alone = False
         if any(message.get("channel") == _HANDSHAKE for message in messages):
             messages = _handshake_first(messages)
-    exchange.session = _find_session(bayeux, messages[0], exchange)
+    exchange.session = bayeux.session_of(messages[0], exchange)
     rest = None
     if not exchange.speaker.caller.network or _is_within_budget(bayeux, messages, exchange, size):
         rest = _begin(bayeux, messages, exchange, is_late)
@@ -249,39 +251,6 @@ def _end(bayeux: Bayeux, exchange: Exchange) -> None:
         bayeux.life.answers.complete(exchange, exchange.now)
 
 
-def _find_session(bayeux: Bayeux, first: Json, exchange: Exchange) -> Session | None:
-    """Return the session of the request, looked up once by its first message."""
-    if first.get("channel") == _HANDSHAKE:
-        return None
-    if exchange.pipe is not None:
-        return _find_session_of_pipe(bayeux, first, exchange, exchange.pipe)
-    return bayeux.identities.find(first.get("clientId"), exchange)
-
-
-def _find_session_of_pipe(
-    bayeux: Bayeux, first: Json, exchange: Exchange, pipe: Pipe
-) -> Session | None:
-    """Return the session of a pipe.
-
-    The pipe keeps it until the session ends or a connect names another.
-    """
-    bound, client_id = pipe.session, first.get("clientId")
-    if bound is not None and not bound.is_gone:
-        if client_id == bound.client_id:
-            # A late message on an old connection must not take the session from a newer one.
-            if bound.pipe is None and not exchange.is_lost:
-                bayeux.life.attach(pipe, bound, exchange.now)
-            return bound
-        if first.get("channel") != _CONNECT:
-            return None
-    if bayeux.state.options.ws_require_handshake_per_connection:
-        return None
-    session = bayeux.identities.find(client_id, exchange)
-    if session is not None and not exchange.is_lost:
-        bayeux.life.attach(pipe, session, exchange.now)
-    return session
-
-
 def _handshake_first(messages: Sequence[Json]) -> Sequence[Json]:
     """Move the handshake to the front. The messages that come with it are refused."""
     handshake = next(message for message in messages if message.get("channel") == _HANDSHAKE)
@@ -310,6 +279,12 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> bool:
             )
     except TurnOver:
         return False
+    except Undecided as undecided:
+        questions = bayeux.state.questions
+        if questions is not None and questions.holds(exchange, undecided, message):
+            return False
+        _refuse(bayeux, undecided, exchange=exchange, message=message, reply=reply)
+        is_complete = True
     except Refused as refused:
         _refuse(bayeux, refused, exchange=exchange, message=message, reply=reply)
         is_complete = True

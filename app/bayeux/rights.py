@@ -121,6 +121,8 @@ class Rights:
         self._authorizers: list[tuple[str, Authorizer]] = []
         self.role_of = role_of
         self.still_proves: Callable[[Identity, Caller], bool] = _proves
+        # Returns why a login may not do something, if the backend decides about that.
+        self.why_not: Callable[[Operation, Grants, str], Refused | None] | None = None
         # Whether there is neither a policy nor an authorizer nor a required login.
         self.are_open = True
         self._requires_login = False
@@ -238,7 +240,7 @@ class Rights:
         """
         for operation in (Operation.SUBSCRIBE, Operation.REPLAY):
             if not is_granted(operation, grants, channel):
-                raise Refused(_ERRORS[operation, operation], _BY_RULES)
+                raise self._refusal(operation, operation, grants, channel)
         decides = type(self._policy).can_subscribe is not SecurityPolicy.can_subscribe
         if decides or any(covers(pattern, channel.name) for pattern, _ in self._authorizers):
             raise Refused(ErrorReply.SUBSCRIBE_DENIED, BY_POLICY)
@@ -262,13 +264,22 @@ class Rights:
             # The settings say what it receives.
             return
         if not is_granted(operation, session.identity.grants, channel):
-            raise Refused(_ERRORS[operation, purpose], _BY_RULES)
+            raise self._refusal(operation, purpose, session.identity.grants, channel)
         denial = self._ask_policy(operation, session, channel.name, message)
         if denial is None and self._authorizers:
             denial = self._ask_authorizers(operation, session, channel.name, message)
         if denial is not None:
             error = _ERRORS[operation, purpose]
             raise Refused(error, denial.reason, advice=denial.advice, ext=denial.ext)
+
+    def _refusal(
+        self, operation: Operation, purpose: Operation, grants: Grants | None, channel: Channel
+    ) -> Refused:
+        if self.why_not is not None and grants is not None:
+            refused = self.why_not(operation, grants, channel.name)
+            if refused is not None:
+                return refused
+        return Refused(_ERRORS[operation, purpose], _BY_RULES)
 
     def _ask_policy(
         self, operation: Operation, session: Session, channel: str, message: Json

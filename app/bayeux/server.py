@@ -10,7 +10,7 @@ from holdfast.bayeux.meta.reading import ExtReader
 from holdfast.bayeux.publish.incoming import PublishHandler
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.requests import RequestHandler
-from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.session import Exchange, Pipe, Session
 from holdfast.bayeux.sessions.claims import Claims
 from holdfast.bayeux.sessions.due import DueSessions
 from holdfast.bayeux.sessions.identities import Identities
@@ -22,11 +22,14 @@ from holdfast.bayeux.state.phase import Phase
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.streams.history_parts import Streams
 from holdfast.bayeux.subscribe.handler import SubscribeHandler
+from holdfast.bayeux.wire.codec import Json
 from holdfast.delivery.basics.ignoring import ignore
 
 if TYPE_CHECKING:
     from holdfast.bayeux.far_parts import FarParts
 
+_HANDSHAKE: Final = "/meta/handshake"
+_CONNECT: Final = "/meta/connect"
 # After this many messages, `_send_news` checks whether the turn is over.
 _BETWEEN_CHECKS: Final = 16
 
@@ -143,6 +146,35 @@ class Bayeux:
         state.admission.beat(now)
         state.refused_publishes.tick(now)
         state.journal.beat(now)
+
+    def session_of(self, first: Json, exchange: Exchange) -> Session | None:
+        """Return the session of a request, looked up once by its first message."""
+        if first.get("channel") == _HANDSHAKE:
+            return None
+        if exchange.pipe is not None:
+            return self._session_of_pipe(first, exchange, exchange.pipe)
+        return self.identities.find(first.get("clientId"), exchange)
+
+    def _session_of_pipe(self, first: Json, exchange: Exchange, pipe: Pipe) -> Session | None:
+        """Return the session of a pipe.
+
+        The pipe keeps it until the session ends or a connect names another.
+        """
+        bound, client_id = pipe.session, first.get("clientId")
+        if bound is not None and not bound.is_gone:
+            if client_id == bound.client_id:
+                # A late message on an old connection must not take the session from a newer one.
+                if bound.pipe is None and not exchange.is_lost:
+                    self.life.attach(pipe, bound, exchange.now)
+                return bound
+            if first.get("channel") != _CONNECT:
+                return None
+        if self.state.options.ws_require_handshake_per_connection:
+            return None
+        session = self.identities.find(client_id, exchange)
+        if session is not None and not exchange.is_lost:
+            self.life.attach(pipe, session, exchange.now)
+        return session
 
     def abort(self, exchange: Exchange, now: float) -> None:
         """Drop an exchange whose connection is lost. Undelivered messages stay in the queue."""

@@ -3,12 +3,12 @@
 They refer to each other, so they share a module.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller, Speaker
-from holdfast.bayeux.wire.codec import NO_EXT
+from holdfast.bayeux.wire.codec import NO_EXT, Json
 from holdfast.bayeux.wire.identity import Identity
 from holdfast.bayeux.wire.receipts import Taken
 from holdfast.bayeux.wire.transports import ConnectionType
@@ -107,6 +107,7 @@ class Exchange:
         "client_id",
         "client_verdicts",
         "has_passed",
+        "held_since",
         "is_aborted",
         "is_alone",
         "is_handshake",
@@ -159,6 +160,8 @@ class Exchange:
         # whether its verdicts are applied and the extensions have seen it.
         self.progress: Any = None
         self.has_passed = False
+        # Since when it waits for the backend, or for a request that does; 0.0 if it never did.
+        self.held_since = 0.0
         # The connection is lost, so the response goes nowhere.
         self.is_aborted = False
         self.is_handshake = False
@@ -201,6 +204,43 @@ class Exchange:
     def store_has_it(self) -> None:
         """Record that the store has confirmed the changes."""
         self.waits_for_store = False
+
+
+class Held:
+    """Why a session handles no request for a while: a message of its first waits for the backend.
+
+    It is the progress of that request.
+
+    Args:
+        look_ahead: Called with the messages behind, about which the backend may be asked already.
+    """
+
+    __slots__ = ("_exchange", "_steps", "look_ahead")
+
+    def __init__(self, exchange: Exchange, look_ahead: Callable[[Sequence[Json]], None]) -> None:
+        self._exchange = exchange
+        self._steps: list[Callable[[], None]] = []
+        self.look_ahead = look_ahead
+
+    def then(self, step: Callable[[], None]) -> None:
+        """Call this at the end."""
+        self._steps.append(step)
+
+    def end(self) -> None:
+        """Let the session handle its requests again, in their order."""
+        self._exchange.progress = None
+        steps, self._steps = self._steps, []
+        for step in steps:
+            step()
+
+
+def held_by(exchange: Exchange) -> Held | None:
+    """Return what holds up the session of a request, or None."""
+    session = exchange.session
+    if session is None or not session.unfinished:
+        return None
+    progress = session.unfinished[0].progress
+    return progress if isinstance(progress, Held) else None
 
 
 class Session(Receiver):

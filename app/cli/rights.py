@@ -101,6 +101,8 @@ def _is_told(operation: Operation, given: Answer) -> bool:
 
 def _line(operation: Operation, given: Answer) -> str:
     verdict, reason = "allowed" if given.is_allowed else "denied", _reason(given.decision)
+    if given.decision is not None and given.decision.is_asked:
+        verdict = "the backend decides"
     if given.right is operation:
         return f"{verdict}: {reason}"
     if given.right is Operation.CREATE:
@@ -110,7 +112,9 @@ def _line(operation: Operation, given: Answer) -> str:
 
 def _outcome(given: Answer) -> dict[str, Any]:
     rule = None if given.decision is None else given.decision.rule
+    is_asked = given.decision is not None and given.decision.is_asked
     return {
+        **({"asks_backend": True} if is_asked else {}),
         "allowed": given.is_allowed,
         "source": None if rule is None else rule.source.name.lower(),
         "rule": None if rule is None else rule.number,
@@ -131,5 +135,5 @@ def _reason(found: Decision | None) -> str:
 def _outline(rule: Rule) -> str:
     right = rule.right
     names = " ".join(sorted(each.value for each in right.operations))
-    verb = "may not" if right.denies else "may"
+    verb = "ask" if rule.asks else "may not" if right.denies else "may"
     return f"{' '.join(sorted(rule.who))} {verb} {names} {' '.join(right.channels)}"

@@ -18,6 +18,7 @@ from holdfast.login.failures import Unusable
 from holdfast.login.key_sources import KeyFile, KeySource, KeyUrl, at, discovered
 from holdfast.login.passwords import read_users
 from holdfast.login.rights_file import read_rights, without_file
+from holdfast.login.rules import RuleGrants
 from holdfast.login.watched_file import WatchedFile
 from holdfast.settings import Settings
 from holdfast.web.admin.tokens import Tokens
@@ -25,6 +26,7 @@ from holdfast.web.fetching import open_fetcher
 from holdfast.web.tasks import run_until_closed
 
 if TYPE_CHECKING:
+    from holdfast.compose.backend import BackendParts
     from holdfast.login.backend.logins import BackendLogins
 
 _Source = TypeVar("_Source")
@@ -54,18 +56,17 @@ def install_login(
     key: bytes,
 ) -> InstalledLogin:
     """Install what the settings ask for. Raises `CannotStart`."""
-    backend = None
+    parts = None
     if settings.backend is not None:
-        from holdfast.login.backend.logins import BackendLogins
+        from holdfast.compose.backend import make_backend
 
-        backend = BackendLogins.of(settings.backend)
-        state.backend = backend.asking.figures
+        parts = make_backend(settings.backend, server, state, stack)
 
     def is_operators(token: str) -> bool:
         return tokens.role(token) is not None
 
-    logins = _make_logins(settings, server, stack, is_operators, key, backend)
-    return InstalledLogin(logins, backend)
+    logins = _make_logins(settings, server, stack, is_operators, key, parts)
+    return InstalledLogin(logins, None if parts is None else parts.logins)
 
 
 def _make_logins(
@@ -74,13 +75,14 @@ def _make_logins(
     stack: AsyncExitStack,
     is_operators: Callable[[str], bool],
     key: bytes,
-    backend: "BackendLogins | None",
+    backend: "BackendParts | None",
 ) -> Logins:
     """Install the configured login. Raises `CannotStart`."""
-    methods = _methods(settings, stack, backend)
+    methods = _methods(settings, stack, None if backend is None else backend.logins)
     rights = None
     if settings.rights is not None:
-        rights = _read("rights", partial(WatchedFile, settings.rights, read_rights))
+        reading = partial(read_rights, has_backend=backend is not None)
+        rights = _read("rights", partial(WatchedFile, settings.rights, reading))
     logins = Logins(
         server,
         Authenticator(methods),
@@ -90,6 +92,9 @@ def _make_logins(
         is_operators=is_operators,
         warning_s=settings.login_warning / 1000,
         key=key,
+        grants_of=RuleGrants if backend is None else backend.grants_of,
+        refreshing=None if backend is None else backend.refreshing,
+        decide=None if backend is None else backend.questions.decide,
     )
     # Before all others: the name that a client claims depends on its login.
     server.extend(logins)

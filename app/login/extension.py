@@ -3,9 +3,10 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from math import inf
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, Protocol
 
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.api import ServerApi
@@ -42,6 +43,8 @@ _FAILURE_S = 0.3
 # How often ended logins and changes of the file are looked for. Readers learn of them within a
 # second.
 _LOOK_S = 0.5
+# After what time the backend is asked again about a login if it has not answered.
+_REFRESH_S: Final = 5.0
 # After what time a client should try keys again that are being fetched.
 _KEYS_S = 1.0
 # Sessions that are reauthorized before the event loop serves others.
@@ -49,6 +52,19 @@ _AT_ONCE = 200
 
 
 GrantsOf = Callable[[Rules, Login], RuleGrants]
+Decide = Callable[[Caller, RequestGrants, Sequence[str]], Awaitable[None]]
+
+
+class Refreshing(Protocol):
+    """Asks the backend again about logins that it gave, before they end."""
+
+    def lead_s(self, login: Login, warning_s: float) -> float:
+        """Return how long before the end of a login to ask; 0.0 if it is not the backend's."""
+        ...
+
+    def begin(self, session: Session, done: Callable[[Login | str | None], None]) -> None:
+        """Ask. `done` gets the new login, or why there is none, or None if there was no answer."""
+        ...
 
 
 class Logins(ServerExtension):
@@ -61,6 +77,8 @@ class Logins(ServerExtension):
         is_operators: Returns whether a token is an operator's, which is no login.
         warning_s: How long before its end a client is warned.
         grants_of: Makes the rights of a login from the rules in force.
+        refreshing: Asks the backend about logins that are about to end.
+        decide: Asks the backend what a request without a session may read.
     """
 
     owns: ClassVar[frozenset[str]] = frozenset({"authentication"})
@@ -77,6 +95,8 @@ class Logins(ServerExtension):
         warning_s: float,
         key: bytes,
         grants_of: GrantsOf = RuleGrants,
+        refreshing: "Refreshing | None" = None,
+        decide: Decide | None = None,
     ) -> None:
         self._server = server
         self._file = rights
@@ -86,6 +106,7 @@ class Logins(ServerExtension):
         self._of_administration = of_administration
         self._is_operators = is_operators
         self._warning_s, self._grants_of = warning_s, grants_of
+        self._refreshing, self._decide = refreshing, decide
         self._tickets = Tickets(key)
         self._guesses = Buckets(_GUESSES.part(server.shards))
         self._check_times = CheckTimes()
@@ -151,6 +172,11 @@ class Logins(ServerExtension):
         if self._is_of_operator(handshake):
             return False
         return self._authenticator.asks_about(handshake, caller)
+
+    async def decide(self, caller: Caller, grants: RequestGrants, channels: Sequence[str]) -> None:
+        """Have the backend asked what a request may read, where rules say so."""
+        if self._decide is not None:
+            await self._decide(caller, grants, channels)
 
     async def vouched(self, handshake: Json, caller: Caller) -> Vouched:
         """Return what the backend says about the client of a handshake."""
@@ -273,6 +299,8 @@ class Logins(ServerExtension):
                 self._log_out(session, "it was revoked")
             elif left_s <= 0.0:
                 self._log_out(session, "it has expired")
+            elif left_s <= self._lead_s(login):
+                self._refresh(session, login)
             elif left_s <= self._warning_s:
                 data = {"expiresIn": round(left_s * 1000)}
                 self._server.deliver_event(session, {"channel": LOGIN, "data": data})
@@ -282,8 +310,37 @@ class Logins(ServerExtension):
 
     def watch(self, session: Session) -> None:
         """Schedule a check of the session before its login ends."""
-        if session.identity.login is not None and session.identity.login.expires_s < inf:
-            self._check_times.watch(session, session.identity.login.expires_s - self._warning_s)
+        login = session.identity.login
+        if login is not None and login.expires_s < inf:
+            before_s = self._lead_s(login) or self._warning_s
+            self._check_times.watch(session, login.expires_s - before_s)
+
+    def _lead_s(self, login: Login) -> float:
+        """Return how long before its end the backend is asked about a login; 0.0 if never."""
+        if self._refreshing is None:
+            return 0.0
+        return self._refreshing.lead_s(login, self._warning_s)
+
+    def _refresh(self, session: Session, login: Login) -> None:
+        """Ask the backend whether a login goes on."""
+        if self._refreshing is not None:
+            again_s = min(time.time() + _REFRESH_S, login.expires_s)
+            self._check_times.watch(session, again_s)
+            self._refreshing.begin(session, partial(self._refreshed, session, login))
+
+    def _refreshed(self, session: Session, former: Login, answer: Login | str | None) -> None:
+        """Let a login go on, or end it. Without an answer, it is asked again until it ends."""
+        if session.identity.login is not former or session.is_gone or answer is None:
+            return
+        if isinstance(answer, str):
+            self._log_out(session, answer)
+        elif answer.subject != former.subject or self.rights.revoked.includes(answer):
+            self._log_out(session, "the backend gave it to another subject, or it was revoked")
+        else:
+            self._server.count_login(LoginMethod.BACKEND)
+            self._set(session, answer)
+            self.watch(session)
+            self._server.reauthorize(session)
 
     def _log_out(self, session: Session, why: str) -> None:
         if not session.has_left:

@@ -38,6 +38,11 @@ class RequestGrants:
         self.subject, self.ends_s = login.subject, login.expires_s if ends_s is None else ends_s
 
     @property
+    def of_login(self) -> RuleGrants:
+        """The rights of the login, without a ticket's limits."""
+        return self._grants
+
+    @property
     def rules(self) -> RightsFile:
         """The rights now in force."""
         return self._in_force()

@@ -30,6 +30,9 @@ _MOST_CLAIMED = 100
 # A subject that may stand in a channel, in the place of `{subject}`.
 _SOMEBODY = "somebody"
 _ALL = "all"
+# What the backend can be asked about.
+_ASKED = (Operation.SUBSCRIBE.value, Operation.PUBLISH.value)
+_ASKABLE = "only about " + " and ".join(_ASKED)
 
 
 class _RightGiven(BaseModel):
@@ -41,6 +44,7 @@ class _RightGiven(BaseModel):
 
 
 class _RuleGiven(_RightGiven):
+    ask: list[str] = []
     who: list[str] = Field(min_length=1)
 
 
@@ -144,10 +148,16 @@ def without_file(*, has_claims: bool) -> RightsFile:
     return RightsFile((_ALWAYS,) if has_claims else (_ALWAYS, _OTHERWISE))
 
 
-def read_rights(text: bytes) -> RightsFile:
-    """Read the file. Raises `Unusable`, with the place of the error."""
+def read_rights(text: bytes, *, has_backend: bool = True) -> RightsFile:
+    """Read the file. Raises `Unusable`, with the place of the error.
+
+    Without a backend, no rule can have it asked.
+    """
     given = read_toml(text, _Given)
     rules = tuple(_rule(number, each) for number, each in enumerate(given.rule, 1))
+    asking = next((each.number for each in rules if each.asks), None)
+    if asking is not None and not has_backend:
+        raise Unusable(f"rule.{asking}: ask needs the setting backend: without it, nobody answers")
     return RightsFile((_ALWAYS, *rules), _revoked(given.revoked), _roles(given.administration))
 
 
@@ -174,7 +184,15 @@ def _rule(number: int, given: _RuleGiven) -> Rule:
         is_known = name in (EVERYBODY, NOBODY) or _is_group(name)
         if not is_known and not is_subject(name):
             raise Unusable(f"{place}.who: {name!r} is not a subject, an @group or *")
-    return Rule(frozenset(given.who), _right(place, given), number=number)
+    if not given.ask:
+        return Rule(frozenset(given.who), _right(place, given), number=number)
+    if given.may or given.may_not:
+        raise Unusable(f"{place}: it needs only one of may, may_not and ask")
+    asked = given.model_copy(update={"may": given.ask})
+    for name in given.ask:
+        if name not in _ASKED:
+            raise Unusable(f"{place}: the backend cannot be asked about {name!r}: {_ASKABLE}")
+    return Rule(frozenset(given.who), _right(place, asked), number=number, asks=True)
 
 
 def _is_group(name: str) -> bool:
@@ -183,7 +201,7 @@ def _is_group(name: str) -> bool:
 
 def _right(place: str, given: _RightGiven) -> Right:
     if bool(given.may) == bool(given.may_not):
-        raise Unusable(f"{place}: it needs either may or may_not")
+        raise Unusable(f"{place}: it needs either may or may_not, or ask")
     for pattern in given.channels:
         _check_pattern(f"{place}.channels", pattern)
     return Right(

@@ -46,6 +46,8 @@ class Rule:
     number: int = 1
     # Whether it applies only to logins that bring no rights.
     is_otherwise: bool = False
+    # Whether it has the backend asked, which then decides.
+    asks: bool = False
 
     def concerns(self, login: Login) -> bool:
         """Return whether the rule is about this login."""
@@ -62,6 +64,8 @@ class Decision:
 
     is_allowed: bool
     rule: Rule | None = None
+    # Whether the backend decides.
+    is_asked: bool = False
 
 
 class LoginRules:
@@ -83,14 +87,23 @@ class LoginRules:
         }
 
     def decide(self, operation: Operation, channel: str) -> Decision:
-        """Decide: no rule may deny any part of the channel, and one must allow all of it."""
+        """Decide: no rule may deny any part of the channel, and one must allow all of it.
+
+        If a rule has the backend asked about a part of it, the backend decides about all of it.
+        """
         allowing: Rule | None = None
+        asking: Rule | None = None
         for rule, patterns in self._of[operation]:
             if rule.right.denies:
                 if any(overlaps(pattern, channel) for pattern in patterns):
                     return Decision(is_allowed=False, rule=rule)
+            elif rule.asks:
+                if asking is None and any(overlaps(pattern, channel) for pattern in patterns):
+                    asking = rule
             elif allowing is None and any(covers(pattern, channel) for pattern in patterns):
                 allowing = rule
+        if asking is not None:
+            return Decision(is_allowed=False, rule=asking, is_asked=True)
         return Decision(is_allowed=allowing is not None, rule=allowing)
 
 
@@ -115,6 +128,10 @@ class RuleGrants:
         self._known = self._rules.in_force
         self._login_rules = LoginRules(self._known, self._login)
         self._answers: dict[Operation, dict[str, bool]] = {each: {} for each in Operation}
+
+    def asks(self, operation: Operation, channel: str) -> bool:
+        """Return whether the backend decides about the operation on the channel."""
+        return self._login_rules.decide(operation, channel).is_asked
 
     def allows(self, operation: Operation, channel: str) -> bool:
         """Return whether the login allows the operation on the channel, or on all of a pattern."""

@@ -369,7 +369,10 @@ TABLE: Final = (
             *_of("ServerState", "error_handlers installed is_turn_over journal keeps_history log"),
             *_of("ServerState", "hold_events homes node options phase request_events rights"),
             *_of("ServerState", "rules run_later"),
-            *_of("ServerState", "queue_limits request_limits services shards store system_events"),
+            *_of(
+                "ServerState",
+                "questions queue_limits request_limits services shards store system_events",
+            ),
             *_of("SessionLife", "channel_holds ends failures hand_overs settlement state"),
             *_of("SessionLife", "undelivered"),
             *_of("Bayeux", "_probes claims ext_reader life publish_handler publishing requests"),

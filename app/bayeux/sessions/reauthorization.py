@@ -6,7 +6,7 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.owner import SessionOwner
 from holdfast.bayeux.state.changed_rights import note_changed_rights, rights_changed_at
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.bayeux.wire.errors import Refused
+from holdfast.bayeux.wire.errors import Refused, Undecided
 from holdfast.delivery.basics.feature_records import record_of, with_record, without_record
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.message import Message
@@ -127,7 +127,7 @@ class Reauthorization:
         """Ask the next question. Returns False if there is none."""
         if self._patterns:
             pattern = self._patterns.pop()
-            self._answers[pattern] = self._may_have(pattern)
+            self._answers[pattern] = self._may_have(pattern, is_subscribed=True)
             if not self._answers[pattern]:
                 self._state.subscriptions.lose(self._session, pattern)
             return True
@@ -149,8 +149,11 @@ class Reauthorization:
         subscriptions = self._session.subscriptions
         return channel is not None and not subscriptions.isdisjoint(channel.lookups)
 
-    def _may_have(self, name: str) -> bool:
-        """Return whether the session could subscribe to this now."""
+    def _may_have(self, name: str, *, is_subscribed: bool = False) -> bool:
+        """Return whether the session could subscribe to this now.
+
+        What it has subscribed to stays until the backend, if that decides, has been asked again.
+        """
         session = self._session
         channel = self._state.channels.get(name)
         if channel is None:
@@ -159,6 +162,11 @@ class Reauthorization:
         try:
             self._state.rights.check_system(session, channel, message)
             self._state.rights.check_subscribe(session, channel, message)
+        except Undecided:
+            questions = self._state.questions
+            if questions is None or not is_subscribed:
+                return False
+            questions.ask_again(session, name)
         except Refused:
             return False
         except BaseException:

@@ -53,6 +53,7 @@ from holdfast.settings import Settings
 
 if TYPE_CHECKING:
     from holdfast.bayeux.state.backend_figures import BackendFigures
+    from holdfast.bayeux.state.questions_port import QuestionsPort
     from holdfast.bayeux.state.waiting_readers import WaitingReader
     from holdfast.bayeux.state.webhook_figures import WebhookFigures
     from holdfast.delivery.ports.homes import HomesPort
@@ -87,6 +88,8 @@ class ServerState:
     webhooks: "dict[str, WebhookFigures]"
     # How the backend has answered; None if no application decides about clients.
     backend: "BackendFigures | None"
+    # What asks it; None as well.
+    questions: "QuestionsPort | None"
 
     def __init__(
         self,
@@ -184,7 +187,7 @@ class ServerState:
             work=self.work,
             quotas=self.quotas,
         )
-        self.readers, self.webhooks, self.backend = {}, {}, None
+        self.readers, self.webhooks, self.backend, self.questions = {}, {}, None, None
         self.services, self.error_handlers = Services(self.channels), ErrorHandlers(self.channels)
 
     def _forms_of_cursors(self) -> list[CursorForm]:

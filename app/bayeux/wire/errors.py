@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
+from holdfast.bayeux.wire.operation import Operation
+
 # What refusals say that the backend decided.
 BY_BACKEND: Final = "denied_by_backend"
 
@@ -126,6 +128,14 @@ class Refused(Exception):
             reply["advice"] = self.advice
         if self.ext:
             reply["ext"] = {**reply.get("ext", {}), **self.ext}
+
+
+class Undecided(Refused):
+    """The backend must be asked first. Where nothing can wait for its answer, this refuses."""
+
+    def __init__(self, operation: Operation, channel: str) -> None:
+        super().__init__(ErrorReply.BACKEND_UNAVAILABLE)
+        self.operation, self.channel = operation, channel
 
 
 def refused_by_backend(error: ErrorReply, text: str) -> Refused:

@@ -44,11 +44,19 @@ class BackendLogins:
         return _given_in(message) is not None or bool(self.shown_by(caller))
 
     async def login(
-        self, message: Json, caller: Caller, action: Action = Action.HANDSHAKE
+        self,
+        message: Json,
+        caller: Caller,
+        action: Action = Action.HANDSHAKE,
+        subject: str | None = None,
     ) -> Login:
-        """Return the login of the client. Raises `LoginFailed`, `NoAnswer` or `SaysNo`."""
-        given = _given_in(message)
-        asked = question(action, caller, self.shown_by(caller), authentication=given)
+        """Return the login of the client. Raises `LoginFailed`, `NoAnswer` or `SaysNo`.
+
+        Args:
+            subject: Who the client is, if it has logged in already.
+        """
+        given, shown = _given_in(message), self.shown_by(caller)
+        asked = question(action, caller, shown, subject=subject, authentication=given)
         return await self._asking.ask(asked, lambda reply: login_in(reply, time.time()))
 
 

@@ -11,6 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final
 
+from holdfast.bayeux.session import Exchange
 from holdfast.web.http.known_head import LENGTH
 from holdfast.web.http.request_kinds import RequestKind
 from holdfast.web.scheduling.turn_budget import Turn
@@ -145,3 +146,9 @@ def is_whole(request: bytes) -> bool:
         return False
     length = LENGTH.search(request, 0, body)
     return length is None or len(request) - body >= int(length[1])
+
+
+def clients_of(exchange: Exchange, body: bytes) -> tuple[str | bytes, ...]:
+    """Return by what the client of a small request is known: a browser, session or address."""
+    speaker = exchange.speaker
+    return speaker.browsers or (session_in(body) or speaker.caller.address,)

@@ -18,14 +18,14 @@ from time import thread_time
 
 from holdfast.bayeux.exchanges import RemainingMessages, SalvagedRequest, receive
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.session import Exchange, Pipe
+from holdfast.bayeux.session import Exchange, Pipe, held_by
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.web.http.cookies import DEFAULT_NAME
 from holdfast.web.http.lone_requests import is_lone_connect, is_patient
 from holdfast.web.http.request_kinds import RequestKind
 from holdfast.web.scheduling.beginnings import Beginnings
-from holdfast.web.scheduling.client_lines import ClientLines, session_in
+from holdfast.web.scheduling.client_lines import ClientLines, clients_of
 from holdfast.web.scheduling.intake import SMALL, Intake, UnreadRequests
 from holdfast.web.scheduling.speaking import SpeakingRight
 from holdfast.web.scheduling.turn_budget import Turn
@@ -63,12 +63,6 @@ class UnfinishedRequest:
     def is_read(self) -> bool:
         """Whether it is known which session the request belongs to."""
         return self.rest is not None and self.rest.is_read
-
-
-def _clients_of(exchange: Exchange, body: bytes) -> tuple[str | bytes, ...]:
-    """Return by what the client of a small request is known: a browser, session or address."""
-    speaker = exchange.speaker
-    return speaker.browsers or (session_in(body) or speaker.caller.address,)
 
 
 class RequestScheduler:
@@ -197,7 +191,7 @@ class RequestScheduler:
 
     def _put(self, small: deque[UnfinishedRequest], request: UnfinishedRequest) -> None:
         small.append(request)
-        for client in _clients_of(request.exchange, request.body):
+        for client in clients_of(request.exchange, request.body):
             self._clients[client] += 1
 
     def _receive_large(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
@@ -252,9 +246,25 @@ class RequestScheduler:
     def _go_on_with(self, request: UnfinishedRequest) -> UnfinishedRequest:
         if not request.is_read:
             self._unread[request.exchange] = self._clock()
-        self._going.append(request)
+        self._put_back(request)
         self._go_on_soon()
         return request
+
+    def _put_back(self, request: UnfinishedRequest) -> None:
+        """Let a request go on in a later turn; if its session waits for the backend, after that."""
+        held = held_by(request.exchange)
+        if held is None:
+            self._going.append(request)
+            return
+        request.exchange.held_since = request.exchange.held_since or self._clock()
+        # Others need not wait for it.
+        self._large -= bool(request.size)
+        held.then(partial(self._take_up, request))
+
+    def _take_up(self, request: UnfinishedRequest) -> None:
+        self._large += bool(request.size)
+        self._going.append(request)
+        self._go_on_soon()
 
     @property
     def is_busy(self) -> bool:
@@ -356,7 +366,7 @@ class RequestScheduler:
             if request is None:
                 return False
             if not self._handle_some(request):
-                self._going.append(request)
+                self._put_back(request)
             if self._turn.is_spent():
                 break
         return True
@@ -365,11 +375,11 @@ class RequestScheduler:
         """Return whether an earlier request of the same client waits, or an earlier connect."""
         if is_connect and self._connects:
             return True
-        return any(client in self._clients for client in _clients_of(exchange, body))
+        return any(client in self._clients for client in clients_of(exchange, body))
 
     def _next_of(self, small: deque[UnfinishedRequest]) -> UnfinishedRequest:
         request = small.popleft()
-        for client in _clients_of(request.exchange, request.body):
+        for client in clients_of(request.exchange, request.body):
             self._clients[client] -= 1
             if not self._clients[client]:
                 del self._clients[client]

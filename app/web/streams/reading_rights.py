@@ -25,6 +25,10 @@ class ReaderLogins(Protocol[G]):
         """Return the rights of a request that proves a login."""
         ...
 
+    async def decide(self, caller: Caller, grants: G, channels: Sequence[str], /) -> None:
+        """Have the backend asked what a request may read, where rules say so."""
+        ...
+
     def ticket_of(self, grants: G, channels: Sequence[str], /) -> tuple[str, float]:
         """Return a ticket that lets a URL read channels, and when it ends."""
         ...
@@ -86,6 +90,8 @@ class Admission:
         if not 1 <= len(names) <= _MOST_CHANNELS:
             raise RequestRefused(ErrorReply.CHANNEL_MISSING)
         channels = [self._channel(each, is_one=live is not Live.EVENTS) for each in names]
+        if self._logins is not None:
+            await self._logins.decide(caller, grants, [each.name for each in channels])
         reader = WaitingReader(caller, grants, channels, live=live, since_ms=self._node.now_ms())
         self.check(reader)
         return reader
