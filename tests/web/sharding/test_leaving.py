@@ -31,6 +31,7 @@ class Leaving:
             listener=Mock(drain=AsyncMock()),
             books=Mock(close=AsyncMock()),
             replays=Mock(close=AsyncMock()),
+            figures=Mock(close=AsyncMock()),
             doors=Mock(pause=AsyncMock(), settle=AsyncMock(), listeners=self._listeners()),
             succession=Mock(settled=self._settled),
             sharding=Mock(pause=self._stop_following),
