@@ -38,6 +38,7 @@ _FULL = 'reason="resource.overflow.queue.entries"'
 _OVER = 'code="429",reason="budget_exceeded"'
 _FAULT = 'code="500",reason="server_fault"'
 _ACKS = 'holdfast_ack_seconds_count{receiver="acking"}'
+_CALLS, _SHOP = "holdfast_webhook_calls_total", 'webhook="shop"'
 _BEHIND = 'holdfast_log_behind_seconds{shard="0",from="0",to="1"}'
 
 CASES = {
@@ -107,6 +108,21 @@ CASES = {
         {'holdfast_errors_total{code="402",reason="session_unknown"}': "0+1x60"},
         "20m",
         _FAULT,
+    ),
+    "HoldfastWebhookFails": Case(
+        {f'{_CALLS}{{{_SHOP},outcome="paused"}}': "0+1x60"},
+        {
+            f'{_CALLS}{{{_SHOP},outcome="paused"}}': "0+1x60",
+            f'{_CALLS}{{{_SHOP},outcome="delivered"}}': "0+5x60",
+        },
+        "30m",
+        _SHOP,
+    ),
+    "HoldfastWebhookHeld": Case(
+        {f'{_CALLS}{{{_SHOP},outcome="held"}}': "0x10 1x50"},
+        {f'{_CALLS}{{{_SHOP},outcome="paused"}}': "0x10 1x50"},
+        "15m",
+        _SHOP,
     ),
     "HoldfastSessionsExpire": Case(
         {_EXPIRED: "0+10x60", _CONNECTED: "100x60"},

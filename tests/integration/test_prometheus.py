@@ -22,6 +22,7 @@ from bench.processes import reserved_port
 from tests.integration.alert_cases import CASES, as_promtool_has_them
 from tests.serving import ROOT
 from tests.web.programs import program
+from tests.web.test_webhooks import SECRET
 
 RULES = ROOT / "deploy/prometheus/alerts.yml"
 SETTINGS = ROOT / "deploy/prometheus/prometheus.yml"
@@ -91,7 +92,9 @@ def until(is_done: Callable[[], bool]) -> None:
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     home = tmp_path_factory.mktemp("watched")
     program_of_prometheus = tool("prometheus")
-    words = ("--supervisor", "--workers", "2", "--port", "0")
+    hook = {"url": "http://127.0.0.1:9", "secret": SECRET, "channels": ["/orders"]}
+    hooks = orjson.dumps({"shop": hook | {"allow_private": True}}).decode()
+    words = ("--supervisor", "--workers", "2", "--port", "0", "--webhooks", hooks)
     with program(*words, home=home) as running:
         url = running.place()
         place = url.removeprefix("http://").partition("/")[0]
