@@ -7,6 +7,7 @@ from holdfast.compose.listen_addresses import find_addresses
 from holdfast.compose.listening import ADMIN, MAIN, inherited
 from holdfast.compose.succession import Succession
 from holdfast.settings import Settings
+from holdfast.web.http.origins import Origins
 from holdfast.web.standby import StandbyDoor
 
 _REASON = "the server has ended several times in a minute: see its log"
@@ -16,10 +17,11 @@ _REASON = "the server has ended several times in a minute: see its log"
 async def standing_in(settings: Settings, succession: Succession) -> AsyncIterator[None]:
     """Refuse all requests at the inherited sockets. Raises `CannotStart`."""
     addresses = await find_addresses(settings)
+    origins = Origins(settings.allow_origin)
     async with AsyncExitStack() as stack:
         for name, address in ((MAIN, addresses.main), (ADMIN, addresses.admin)):
             if address is not None:
-                door = StandbyDoor(address, is_healthy=False, reason=_REASON)
+                door = StandbyDoor(address, origins, is_healthy=False, reason=_REASON)
                 stack.push_async_callback(door.close)
                 await door.open(inherited(name, succession))
         yield

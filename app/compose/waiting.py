@@ -76,6 +76,7 @@ class Waiting:
     async def begin(self) -> None:
         """Answer, and go on as soon as the supervisor wants it."""
         # Most servers never wait.
+        from holdfast.web.http.origins import Origins
         from holdfast.web.standby import StandbyDoor
 
         if self._has_begun.is_set():
@@ -90,12 +91,13 @@ class Waiting:
         if placement.number == 0:
             sockets = self.sockets = listen(self._addresses, succession)
             listen_for_commands(self._settings.data, succession)
+            origins = Origins(self._settings.allow_origin)
             for address, theirs in (
                 (self._addresses.main, sockets.main),
                 (self._addresses.admin, sockets.admin),
             ):
                 if address is not None:
-                    door = StandbyDoor(address, is_healthy=True, reason=_REASON)
+                    door = StandbyDoor(address, origins, is_healthy=True, reason=_REASON)
                     self._doors.push_async_callback(door.close)
                     # The server needs them later.
                     await door.open([each.dup() for each in theirs])

@@ -17,6 +17,7 @@ import orjson
 import pytest
 
 from holdfast.web.http.addresses import BACKLOG, Address
+from holdfast.web.http.origins import Origins
 from holdfast.web.standby import StandbyDoor
 from tests.clients.deployment import Deployment, deployed
 from tests.web.certificates import Authority
@@ -50,7 +51,9 @@ def kill_server(deployment: Deployment) -> None:
 class Answer:
     """What a client or a probe gets."""
 
-    def __init__(self, url: str, method: str, path: str, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, url: str, method: str, path: str, tls: ssl.SSLContext | None, **headers: str
+    ) -> None:
         host = urlsplit(url).netloc
         connection = (
             HTTPConnection(host, timeout=LIMIT_S)
@@ -58,7 +61,7 @@ class Answer:
             else HTTPSConnection(host, timeout=LIMIT_S, context=tls)
         )
         with closing(connection):
-            connection.request(method, path, body="[]" if method == "POST" else None)
+            connection.request(method, path, "[]" if method == "POST" else None, headers)
             with connection.getresponse() as response:
                 self.status = response.status
                 self.headers = response.headers
@@ -77,6 +80,7 @@ def is_ready(url: str, tls: ssl.SSLContext | None) -> bool:
 def test_in_a_pause_clients_and_probes_are_told_to_try_again(tmp_path: Path, scheme: str) -> None:
     (tmp_path / "deadly.py").write_text(DEADLY)
     settings: dict[str, Any] = {"admin": "127.0.0.1:0", "extension": ["deadly:install"]}
+    settings["allow_origin"] = ["http://shop.test"]
     tls = None
     if scheme == "https":
         authority = Authority(tmp_path)
@@ -96,6 +100,14 @@ def test_in_a_pause_clients_and_probes_are_told_to_try_again(tmp_path: Path, sch
         assert refused.headers["Retry-After"] == "1"
         assert refused.headers["Connection"] == "close"
         assert orjson.loads(refused.body)[0]["error"].startswith("503::server_busy")
+        page = Answer(deployment.url, "GET", "/events?channel=/a", tls, Origin="http://shop.test")
+        # After another status, EventSource would not try again.
+        assert page.status == 200
+        assert page.headers["Content-Type"] == "text/event-stream"
+        assert page.headers["Access-Control-Allow-Origin"] == "http://shop.test"
+        wait, event, data = page.body.decode().strip().splitlines()
+        assert 1000 <= int(wait.removeprefix("retry: ")) <= 3000
+        assert (event, data) == ("event: unavailable", 'data: {"error":"503::server_busy"}')
         [admin] = re.findall(r"administration is at (\S+)/console/", deployment.log())
         told = Answer(admin, "GET", "/admin/api/v1/about", None)
         assert told.status == 503
@@ -115,7 +127,7 @@ async def test_a_stand_in_leaves_the_queue_of_the_socket_as_long_as_it_was() -> 
     address = Address("localhost", 0, ips=("127.0.0.1",))
     [listening] = address.listen()
     with listening:
-        door = StandbyDoor(address, is_healthy=False, reason="a test")
+        door = StandbyDoor(address, Origins(), is_healthy=False, reason="a test")
         await door.open([listening.dup()])
         about = listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, WAITING.size)
         await door.close()
