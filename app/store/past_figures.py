@@ -63,7 +63,7 @@ class Ranked(NamedTuple):
     ranking: Ranking
 
 
-def _rankings(kind: str) -> tuple[_Places, _Places]:
+def ranking_places(kind: str) -> tuple[_Places, _Places]:
     """Return the places of a ranking by hour and by day."""
     return _Places(f"{kind}:h", HOUR, 48), _Places(f"{kind}:d", DAY, 31)
 
@@ -107,7 +107,7 @@ class PastFigures:
                 self._rank(kind, row.at, ranking)
 
     def _rank(self, kind: str, minute: int, ranking: Ranking) -> None:
-        for places in _rankings(kind):
+        for places in ranking_places(kind):
             at, field = places.begin(minute), places.field(minute)
             total = Ranking()
             if self._begins.get(field) == at:
@@ -144,7 +144,7 @@ class PastFigures:
 
     def ranked(self, kind: str, since: int, until: int, now: int) -> Ranked:
         """Return a ranking of this time, or of somewhat more: whole hours, or whole days."""
-        by_hour, by_day = _rankings(kind)
+        by_hour, by_day = ranking_places(kind)
         places = by_hour if since >= by_hour.since(now) else by_day
         begin = max(places.begin(since), places.since(now))
         total, end = Ranking(), begin

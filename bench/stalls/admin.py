@@ -2,14 +2,18 @@
 
 import http.client
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench.processes import Server
 from bench.stalls.clients import Client
+from holdfast.delivery.basics.ranking import MOST
+from holdfast.store.past_figures import KINDS
 
 _TIMEOUT_S = 120.0
+_MONTH_S = 29 * 24 * 3600
 
 
 class Administration:
@@ -81,6 +85,15 @@ def _rehearse(admin: Administration) -> int:
     return len(admin.ask("POST", "/replays", wanted))
 
 
+def _past(admin: Administration) -> int:
+    """Read the figures of a day by minute and of a month by hour, and all rankings of both."""
+    month = f"since={int(time.time() - _MONTH_S) * 1000}"
+    paths = [f"{name}?{since}" for name in ("past", "top") for since in ("", month)]
+    ranked = [(path, f"&by={by}&limit={MOST}") for path in paths[2:] for by in KINDS]
+    every = [*paths[:2], *map("".join, ranked)]
+    return sum(len(admin.ask("GET", f"/figures/{path}")) for path in every)
+
+
 def _purge(admin: Administration) -> int:
     wanted = {"filter": {"channel": "/dead"}, "dry_run": False}
     return len(admin.ask("POST", "/dead-letters/purge", wanted))
@@ -93,5 +106,6 @@ ADMIN: dict[str, Call] = {
     "admin-groups": _groups,
     "admin-export": _export,
     "admin-rehearse": _rehearse,
+    "admin-past": _past,
     "admin-purge": _purge,
 }
