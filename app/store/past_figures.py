@@ -90,7 +90,7 @@ class PastFigures:
             try:
                 begin = begin_of(record)
             except UnknownRecord:
-                # A later release may understand it. Until then its place is free.
+                # Its place is free.
                 continue
             self._records[field], self._begins[field] = record, begin
 

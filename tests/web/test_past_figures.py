@@ -148,12 +148,13 @@ async def test_holds_are_marked(server: LiveServer) -> None:
 
 
 async def test_rows_of_shards_are_one_for_each_step() -> None:
-    one = some_past(a_past_row(1, published=2, waiting=5), a_past_row(2, published=1))
-    other = some_past(a_past_row(2, published=4, waiting=3, turn=[1] * 13))
+    one = some_past(a_past_row(1, published=2, waiting=5), a_past_row(2, oldest_ms=7))
+    other = some_past(a_past_row(2, published=5, waiting=3, oldest_ms=9, turn=[1] * 13))
     joint = await joined([as_json(one), as_json(other)])
     shown = [(row["time"], row["published"], row["waiting"]) for row in joint["rows"]]
     assert shown == [(MINUTE_MS, 2, 5), (2 * MINUTE_MS, 5, 3)]
     assert joint["rows"][1]["turn"] == [1] * 13
+    assert joint["rows"][1]["oldest_ms"] == 9
     assert joint["rows"][1]["served_ms"] == MINUTE_MS
 
 

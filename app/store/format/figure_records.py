@@ -10,22 +10,25 @@ from dataclasses import dataclass
 from itertools import chain
 from operator import add
 from typing import Final
+from zlib import crc32
 
 from holdfast.delivery.basics.ranking import Ranking
 
-# The first byte of a record; later releases may add numbers to the lists of a row.
+# The first byte of a record, whose last bytes are a checksum; later releases may add numbers to the
+# lists of a row.
 VERSION: Final = 1
+_SUM: Final = 4
 # The largest numbers of a minute and of an hour: 4 and 5 bytes of a bucket, 5 and 6 of others.
 _MOST_TIMES: Final = {1: (1 << 28) - 1, 60: (1 << 35) - 1}
 _MOST: Final = {1: (1 << 35) - 1, 60: (1 << 42) - 1}
-# The longest names, in bytes, and the longest ranking.
+# The longest names, in bytes, and the longest ranking: with what the store adds, 2 KiB.
 _LONGEST_NAME: Final = 100
-_LONGEST_RANKING: Final = 2048
+_LONGEST_RANKING: Final = 2000
 _DIGITS: Final = 8
 
 
 class UnknownRecord(Exception):
-    """A later release wrote this record."""
+    """A later release wrote this record, or it is damaged."""
 
 
 @dataclass(slots=True)
@@ -80,17 +83,18 @@ def pack_row(row: FigureRow, minutes: int) -> bytes:
     counts = [min(each, most) for each in row.counts]
     lengths = [min(each, most) for each in row.lengths]
     numbers = [row.at, row.served_ms, len(counts), *counts, len(lengths), *lengths]
-    return _packed([*numbers, *chain.from_iterable((len(each), *each) for each in times)])
+    numbers += chain.from_iterable((len(each), *each) for each in times)
+    return _with_sum(_packed(numbers))
 
 
 def begin_of(record: bytes) -> int:
     """Return the minute with which a row or a ranking begins. Raises `UnknownRecord`."""
-    return next(_unpacked(record))
+    return next(_unpacked(_checked(record)))
 
 
 def unpack_row(record: bytes) -> FigureRow:
-    """Raises `UnknownRecord`."""
-    numbers = _unpacked(record)
+    """Return the row of a record. Raises `UnknownRecord`."""
+    numbers = _unpacked(_checked(record))
     at, served_ms = next(numbers), next(numbers)
     counts, lengths, *times = _lists(numbers)
     return FigureRow(at, served_ms, counts, lengths, times)
@@ -112,7 +116,7 @@ def pack_ranking(at: int, ranking: Ranking) -> bytes:
         numbers = [at, min(shorter.missing, limit), len(names)]
         for name, count in zip(names, shorter.counts.values(), strict=True):
             numbers += (min(count, limit), len(name))
-        record = _packed(numbers) + b"".join(names)
+        record = _with_sum(_packed(numbers) + b"".join(names))
         if len(record) <= _LONGEST_RANKING:
             return record
         most = len(names) * _LONGEST_RANKING // len(record) - 1
@@ -120,10 +124,11 @@ def pack_ranking(at: int, ranking: Ranking) -> bytes:
 
 def unpack_ranking(record: bytes) -> tuple[int, Ranking]:
     """Return when it begins, and the ranking. Raises `UnknownRecord`."""
-    numbers = _unpacked(record)
+    whole = _checked(record)
+    numbers = _unpacked(whole)
     at, missing, length = next(numbers), next(numbers), next(numbers)
     pairs = [(next(numbers), next(numbers)) for _ in range(length)]
-    names = record[len(record) - sum(size for _, size in pairs) :]
+    names = whole[len(whole) - sum(size for _, size in pairs) :]
     counts: dict[str, int] = {}
     for count, size in pairs:
         counts[names[:size].decode()] = count
@@ -152,10 +157,20 @@ def _packed(numbers: Iterable[int]) -> bytes:
     return bytes(record)
 
 
-def _unpacked(record: bytes) -> Iterator[int]:
-    """Yield the numbers of a record. Raises `UnknownRecord`."""
-    if record[:1] != bytes((VERSION,)):
+def _with_sum(record: bytes) -> bytes:
+    return record + crc32(record).to_bytes(_SUM)
+
+
+def _checked(record: bytes) -> bytes:
+    """Return the record without its checksum. Raises `UnknownRecord`."""
+    whole, checksum = record[:-_SUM], record[-_SUM:]
+    if whole[:1] != bytes((VERSION,)) or crc32(whole).to_bytes(_SUM) != checksum:
         raise UnknownRecord
+    return whole
+
+
+def _unpacked(record: bytes) -> Iterator[int]:
+    """Yield the numbers of a record."""
     number = shift = 0
     for byte in record[1:]:
         if byte <= 0x7F:

@@ -74,9 +74,9 @@ class FigureReadings:
         return FigureRow(
             at,
             served_ms,
-            [*map(sub, self._counts, before)],
+            _rise(self._counts, before),
             [*self._lengths(waiting)],
-            [[*map(sub, *pair)] for pair in zip(self._times, times_before, strict=True)],
+            [_rise(*pair) for pair in zip(self._times, times_before, strict=True)],
         )
 
     def rankings(self) -> dict[str, Ranking]:
@@ -125,6 +125,10 @@ class FigureReadings:
         yield from times.acks.values()
         yield self._own.turns
         yield self._own.calls
+
+
+def _rise(after: Sequence[int], before: Sequence[int]) -> list[int]:
+    return [max(0, each) for each in map(sub, after, before)]
 
 
 def _buckets(histogram: Histogram) -> list[int]:

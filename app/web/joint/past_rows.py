@@ -15,6 +15,7 @@ Item = TypeVar("Item")
 
 # How many rows are joined before other work follows: about a millisecond.
 _AT_ONCE: Final = 20
+_OLDEST: Final = LENGTHS.index("oldest_ms")
 
 
 class PastRule:
@@ -35,7 +36,7 @@ async def past(found: Sequence[Json]) -> Json:
             if (joint := rows.get(row.at)) is None:
                 rows[row.at] = row
             else:
-                joint.add_shard(row)
+                _add(joint, row)
     return {
         **found[0],
         "since": min(each["since"] for each in found),
@@ -50,6 +51,13 @@ async def _slowly(items: Sequence[Item]) -> AsyncIterator[Item]:
         if number % _AT_ONCE == 0:
             await asyncio.sleep(0)
         yield item
+
+
+def _add(joint: FigureRow, row: FigureRow) -> None:
+    """Add the row of another shard. The oldest entry of all is the oldest one of any."""
+    oldest = max(joint.lengths[_OLDEST], row.lengths[_OLDEST])
+    joint.add_shard(row)
+    joint.lengths[_OLDEST] = oldest
 
 
 def _row(item: Json) -> FigureRow:

@@ -1,5 +1,7 @@
 """The form of past figures in the store."""
 
+from zlib import crc32
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from holdfast.delivery.basics.ranking import Ranking
 from holdfast.store.format.figure_records import (
     FigureRow,
     UnknownRecord,
+    begin_of,
     pack_ranking,
     pack_row,
     short,
@@ -71,7 +74,16 @@ def test_long_names_stay_apart() -> None:
 
 
 def test_a_record_of_a_later_release_is_refused() -> None:
+    body = b"\x02" + pack_row(FigureRow(1, 1, [], [], []), 1)[1:-4]
     with pytest.raises(UnknownRecord):
-        unpack_row(b"\x02" + pack_row(FigureRow(1, 1, [], [], []), 1)[1:])
+        unpack_row(body + crc32(body).to_bytes(4))
     with pytest.raises(UnknownRecord):
         unpack_ranking(b"")
+
+
+@given(row=ROWS, place=st.integers(0, 1 << 20), bit=st.integers(0, 7))
+def test_a_damaged_record_is_refused(row: FigureRow, place: int, bit: int) -> None:
+    record = bytearray(pack_row(row, 1))
+    record[place % len(record)] ^= 1 << bit
+    with pytest.raises(UnknownRecord):
+        begin_of(bytes(record))
