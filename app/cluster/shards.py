@@ -7,6 +7,7 @@ that shards can be added without a change of ids.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+from zlib import crc32
 
 import orjson
 
@@ -154,6 +155,12 @@ class Shards:
         self.map = shards
         self.homes = homes
         self._bucket_of = bucket_of
+
+    @property
+    def division(self) -> str:
+        """What differs if any channel or subject may have another home."""
+        said = [list(self.map.of_bucket), sorted(self.homes.segments.items())]
+        return f"{crc32(orjson.dumps(said)):08x}"
 
     def of_bucket(self, bucket: int) -> int:
         """Return the shard of an id with this bucket."""

@@ -52,7 +52,9 @@ class JointAdministration:
         self._shards = Shards(number, forwarding.asks, self._here, new_id, homes)
         self._restarts = restarts
         # What reads the histories of all shards.
-        self.streams = JointStreams(self._shards, endpoint.bayeux, endpoint.scheduler.next_reader)
+        self.streams = JointStreams(
+            self._shards, homes.division, endpoint.bayeux, endpoint.scheduler.next_reader
+        )
         self._commands = JointCommands(self._shards)
         self.run_anywhere = self._commands.run_anywhere
 

@@ -30,7 +30,7 @@ class ListeningSockets:
     admin: list[socket.socket]
 
     def ports(self, own_port: int | None, shards: int) -> set[int]:
-        """Return all ports of the deployment; with `own_port`, each worker has one of its own."""
+        """Return all ports of the deployment; `own_port` gives each worker a further one."""
         sockets = [each for each in [*self.main, *self.admin] if each.family != socket.AF_UNIX]
         own = () if own_port is None else range(own_port, own_port + shards)
         return {*own, *(each.getsockname()[1] for each in sockets)}

@@ -31,7 +31,7 @@ export function matches(asked, channel) {
     return name !== "" && (stars === "**" || !name.includes("/"));
 }
 
-// An id has the place at each of the server's workers, `WORKER-STORE_CURSOR`.
+// An id has the place at each of the server's workers, `WORKER-STORE_CURSOR`, and behind `d-`, how these divide channels.
 export const placesOf = (id) => new Map(id.split("~").filter(Boolean).map((each) => each.split("-")));
 export const idOf = (places) => [...places].map((each) => each.join("-")).join("~");
 

@@ -128,6 +128,7 @@ def test_a_reader_that_reads_nothing_gets_little(keeper: Target, after: str) -> 
         ("9999-x_1", 200),
         ("~".join(f"{home}-x_1" for home in range(100)), 200),
         ("~".join(["0-x_1"] * 700), 400),
+        ("d-x~0-x_1", 200),
         ("0-_1", 400),
         ("0-x_\u00b2", 400),
         ("0-x_1~", 400),

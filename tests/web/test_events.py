@@ -169,6 +169,21 @@ async def test_a_page_that_heard_nothing_yet_misses_nothing(home: ServerAndClien
         assert await page.heard() == ("/rooms/x", "while it was away")
 
 
+async def test_a_page_whose_channels_have_moved_goes_on_at_its_earliest_place(
+    home: ServerAndClients,
+) -> None:
+    ann, bob = home.person(), home.person()
+    async with page_of(ann, "/news/a", after="-1") as page:
+        await tell(bob, "/news/a", 1, 2)
+        await page.heard()
+        _, _, earlier = page.last_id.partition("-")
+        await page.heard()
+    await tell(bob, "/news/a", 3)
+    # As when three workers had its channels.
+    async with page_of(ann, "/news/a", last=f"d-0123abcd~{page.last_id}~2-{earlier}") as page:
+        assert [await page.heard() for _ in range(2)] == [("/news/a", 2), ("/news/a", 3)]
+
+
 async def test_an_empty_last_id_is_none(home: ServerAndClients) -> None:
     ann = home.person()
     await tell(ann, "/news/a", 1)

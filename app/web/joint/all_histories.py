@@ -113,11 +113,16 @@ class JointStreams:
     """Reads the histories of all shards.
 
     Args:
+        division: What differs if any channel has another home.
         next_turn: Waits until there is time for a reader.
     """
 
     def __init__(
-        self, shards: Shards, bayeux: Bayeux, next_turn: Callable[[], Awaitable[None]]
+        self,
+        shards: Shards,
+        division: str,
+        bayeux: Bayeux,
+        next_turn: Callable[[], Awaitable[None]],
     ) -> None:
         readers = ReadersHere(bayeux, next_turn)
         self._histories = AtHomes(
@@ -131,7 +136,7 @@ class JointStreams:
             answer=EventAnswer,
         )
         self.asking = Asking(
-            self._histories.answer, self._events.answer, bayeux.state.homes, shards.number
+            self._histories.answer, self._events.answer, bayeux.state.homes, shards.number, division
         )
 
     def handlers(self) -> Sequence[Handler]:

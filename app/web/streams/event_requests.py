@@ -16,10 +16,10 @@ from holdfast.web.streams.open_response import HEADERS, OpenStream
 from holdfast.web.streams.readers_here import BEGIN, END
 from holdfast.web.streams.reading_rights import Admission, channels_of, only_value
 from holdfast.web.streams.sent_events import (
+    DIVISION,
     PASSING,
     EventSource,
     farewell,
-    id_text,
     missing_text,
     retry_text,
 )
@@ -49,7 +49,7 @@ class EventRequests:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         names = channels_of(request)
-        after = _places_of(request)
+        after = _places_of(request, self._asking.division)
         reader = await self._admission.reader(request, names, Live.EVENTS)
         channels = self._asking.homes_of(dict.fromkeys(each.name for each in reader.channels))
         source = EventSource(self._asking, channels)
@@ -101,20 +101,25 @@ def _first_text(
     for home, answer in answers.items():
         texts.append(source.written(answer, behind, home))
         behind[home] = answer.end
-    return b"".join([*texts, id_text(behind)])
+    return b"".join([*texts, source.id_text(behind)])
 
 
-def _places_of(request: web.Request) -> dict[int, str] | str:
+def _places_of(request: web.Request, division: str) -> dict[int, str] | str:
     """Return where the request begins: by home, or at all of them. Raises `RequestRefused`."""
     after = only_value(request, "after")
     # Some clients send an empty one before they have any; browsers send none.
     said = request.headers.get("Last-Event-ID") or after or END
     if said in (BEGIN, END):
         return said
-    found = [_PLACE.fullmatch(each) for each in said[:_LONGEST_ID].split("~")]
+    parts = said[:_LONGEST_ID].split("~")
+    its = parts.pop(0).removeprefix(DIVISION) if parts[0].startswith(DIVISION) else ""
+    found = [_PLACE.fullmatch(each) for each in parts]
     places = {int(each[1]): each[2] for each in found if each is not None}
     if len(said) > _LONGEST_ID or len(places) < len(found):
         raise RequestRefused(ErrorReply.OFFSET_INVALID)
+    if its != division:
+        # Channels have moved to other homes. Nothing is lost that is behind the earliest place.
+        return min(places.values(), default=BEGIN)
     return places
 
 

@@ -19,6 +19,8 @@ class Asking:
     homes: HomesPort | None
     # This shard.
     number: int
+    # What differs if any channel has another home; empty if there is one shard.
+    division: str = ""
 
     def homes_of(self, channels: Iterable[str]) -> dict[int, list[str]]:
         """Return, by home, which of the channels and patterns it has, or may have."""

@@ -18,6 +18,8 @@ from holdfast.web.streams.readers_here import BEGIN
 _RETRY_MS: Final = (500, 3000)
 # Codes of errors that pass: browsers would not connect again if a status said so.
 PASSING: Final = (429, 503)
+# What begins the part of an id that names the division of the deployment among shards.
+DIVISION: Final = "d-"
 
 
 class HistorySource:
@@ -54,6 +56,8 @@ class EventSource:
 
     def __init__(self, asking: Asking, channels: Mapping[int, Sequence[str]]) -> None:
         self._asking, self._channels = asking, channels
+        # With another division, the same places belong to other homes.
+        self._division = [f"{DIVISION}{asking.division}"] if asking.division else []
         self.key = ("events", *((home, *names) for home, names in channels.items()))
 
     async def ask(self, home: int, offset: str, wait_s: float) -> EventAnswer:
@@ -62,26 +66,24 @@ class EventSource:
     def written(self, news: EventAnswer, places: Mapping[int, str], home: int) -> bytes:
         parts = [notice_text("lost", lost_said(*each)) for each in news.lost]
         for event, place in zip(news.events, news.offsets, strict=True):
-            id = id_of({**places, home: place})
+            id = self.id_of({**places, home: place})
             parts.append(f"id: {id}\ndata: {event}\n\n".encode())
         if news.lost and not news.events:
-            parts.append(id_text({**places, home: news.end}))
+            parts.append(self.id_text({**places, home: news.end}))
         return b"".join(parts)
 
     def beat(self, places: Mapping[int, str]) -> bytes:
         # A browser that comes back has then no doubt about what happened long ago.
-        return id_text(places)
+        return self.id_text(places)
 
+    def id_text(self, places: Mapping[int, str]) -> bytes:
+        """Return what makes a browser remember the places. A page does not see it."""
+        return f"id: {self.id_of(places)}\n\n".encode()
 
-def id_text(places: Mapping[int, str]) -> bytes:
-    """Return what makes a browser remember the places. A page does not see it."""
-    return f"id: {id_of(places)}\n\n".encode()
-
-
-def id_of(places: Mapping[int, str]) -> str:
-    """Return the places as clients know them. One that is not there stands for the begin."""
-    known = {home: place for home, place in places.items() if place != BEGIN}
-    return "~".join(f"{home}-{place}" for home, place in known.items())
+    def id_of(self, places: Mapping[int, str]) -> str:
+        """Return the places as clients know them. One that is not there stands for the begin."""
+        known = {home: place for home, place in places.items() if place != BEGIN}
+        return "~".join([*self._division, *(f"{home}-{place}" for home, place in known.items())])
 
 
 def retry_text(least_s: float = 0.0) -> bytes:

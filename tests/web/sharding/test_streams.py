@@ -239,6 +239,26 @@ async def test_pages_at_all_shards_miss_nothing_when_any_of_them_is_killed(tmp_p
             assert {name for name, _ in page.notices} <= {"missing"}
 
 
+async def test_a_page_goes_on_at_all_shards_where_it_was_at_a_server_alone(tmp_path: Path) -> None:
+    async with fleet(tmp_path, SHARDS) as workers, AsyncExitStack() as stack:
+        publishers = [
+            await stack.enter_async_context(Publisher(lambda: workers.urls[0], each))
+            for each in (KEPT, ALSO)
+        ]
+        bob = Person(workers.urls[0])
+        stack.push_async_callback(bob.http.close)
+        for each in publishers:
+            await each.publish(2)
+        seen = (await _read_patiently(bob, publishers[-1].channel)).next
+        page = EventReader(lambda: workers.urls[0], KEPT, ALSO, after=f"0-{seen}")
+        await stack.enter_async_context(page)
+        for each in publishers:
+            await each.publish(1)
+        for each in publishers:
+            await page.hear_of_last(each)
+        assert page.of_channel == {each.channel: [each.accepted[-1]] for each in publishers}
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("frozen_s", [1.5, 5.0])
 async def test_pages_go_on_when_a_home_or_their_own_shard_was_frozen(

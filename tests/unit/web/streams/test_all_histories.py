@@ -34,7 +34,7 @@ def streams_with(server: Server, home: Home) -> JointStreams:
     async def next_turn() -> None:
         pass
 
-    return JointStreams(cast("Any", home), server.bayeux, next_turn)
+    return JointStreams(cast("Any", home), "", server.bayeux, next_turn)
 
 
 async def turns() -> None:
