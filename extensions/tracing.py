@@ -83,11 +83,13 @@ class TracedLedger:
         self._handed: OrderedDict[_Key, int] = OrderedDict()
         self._waiting: OrderedDict[_Key, int] = OrderedDict()
         self._letters: OrderedDict[int, SpanContext] = OrderedDict()
+        # What messages bring: to read them at each step would cost most.
+        self._contexts: OrderedDict[int, Context] = OrderedDict()
 
     def handed(self, receiver: Receiver, messages: Sequence[Message]) -> None:
         now = time.time_ns()
         for message in messages:
-            context = _context_in(message)
+            context = self._context_in(message)
             if context is None:
                 continue
             key = (receiver.key, message.id)
@@ -128,7 +130,7 @@ class TracedLedger:
         now = time.time_ns()
         for unwritten in letters:
             message = messages.get(unwritten.message)
-            context = None if message is None else _context_in(message)
+            context = None if message is None else self._context_in(message)
             if message is None or context is None:
                 continue
             self._waiting.pop((receiver.key, message.id), None)
@@ -140,12 +142,25 @@ class TracedLedger:
             _remember(self._letters, int(letter.id), span)
 
     def replayed(self, key: str, message: Message, letter: int) -> None:
-        context = _context_in(message)
+        context = self._context_in(message)
         if context is not None:
             now, of_letter = time.time_ns(), self._letters.get(letter)
             links = [] if of_letter is None else [Link(of_letter)]
             self._span("replay", context, key, message, now, now, links=links)
             _remember(self._waiting, (key, message.id), now)
+
+    def _context_in(self, message: Message) -> Context | None:
+        """Return the context that the message brings, if there is one that is sampled."""
+        if _MARK not in message.wire:
+            return None
+        known = self._contexts.get(message.id)
+        if known is not None:
+            return known
+        ext = orjson.loads(message.wire).get("ext")
+        context = _context_of(ext.get(TRACEPARENT)) if isinstance(ext, dict) else None
+        if context is not None:
+            _remember(self._contexts, message.id, context)
+        return context
 
     def _end_attempts(
         self, receiver: Receiver, messages: Sequence[Message], how: str, said: Mapping[str, str]
@@ -153,7 +168,7 @@ class TracedLedger:
         """End the attempts to deliver these messages. Returns those without an open attempt."""
         now, others = time.time_ns(), []
         for message in messages:
-            context = _context_in(message)
+            context = self._context_in(message)
             if context is None:
                 continue
             key = (receiver.key, message.id)
@@ -215,14 +230,6 @@ def _remember(known: OrderedDict[K, V], key: K, value: V) -> None:
     known[key] = value
     if len(known) > _MOST:
         known.popitem(last=False)
-
-
-def _context_in(message: Message) -> Context | None:
-    """Return the context that the message brings, if there is one that is sampled."""
-    if _MARK not in message.wire:
-        return None
-    ext = orjson.loads(message.wire).get("ext")
-    return _context_of(ext.get(TRACEPARENT)) if isinstance(ext, dict) else None
 
 
 def _context_of(said: object) -> Context | None:

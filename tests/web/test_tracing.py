@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
 from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from holdfast.extensions import tracing
 from holdfast.logs import JsonLines
 from tests.web.people import Json, Person, ServerAndClients
 from tests.web.test_publish_requests import open_server
@@ -227,6 +229,24 @@ async def test_a_reply_is_linked_to_its_request(tmp_path: Path, collector: Colle
     assert first_reply.parent == first.id
     assert second_reply.parent == "a" * 16
     assert second_reply.links == [second.id]
+
+
+async def test_a_traced_message_is_read_once(
+    tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bytes] = []
+
+    def loads(wire: bytes) -> Any:
+        read.append(wire)
+        return json.loads(wire)
+
+    monkeypatch.setattr(tracing, "orjson", SimpleNamespace(loads=loads))
+    async with traced(tmp_path, collector) as home:
+        bob = await bob_at(home, "/orders")
+        await publish(home.person(), 1)
+        [event, _] = await bob.connect()
+        await bob.connect(delivery={"verdicts": [ok(event)]})
+    assert len(collector.named("deliver", outcome="acked")) == len(read) == 1
 
 
 @pytest.mark.parametrize(
