@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from operator import itemgetter
 from typing import Final
 
+from holdfast.delivery.basics.channels import REPLIES
+
 # How many names a ranking has. A count then lacks at most this part of all: one in `MOST` + 1.
 MOST: Final = 64
 # How many names are counted exactly until they are ranked.
@@ -58,11 +60,17 @@ class _Count:
 
 
 class RecentNames:
-    """Counts names until they are taken: often the one before comes again."""
+    """Counts names until they are taken: often the one before comes again.
 
-    __slots__ = ("_count", "_counts", "_name", "_ranked")
+    Args:
+        prefix: Names that begin with it count as one: the prefix with a star. Each of them may come
+            too seldom to be ranked.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_count", "_counts", "_name", "_prefix", "_ranked")
+
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
         self._counts: dict[str, _Count] = {}
         # The latest name, and its count.
         self._name, self._count = "", _Count()
@@ -92,10 +100,20 @@ class RecentNames:
     def _rank(self) -> None:
         if self._ranked is None:
             self._ranked = Ranking()
-        self._ranked.add({name: each.times for name, each in self._counts.items()})
+        counts = {name: each.times for name, each in self._counts.items()}
+        if self._prefix:
+            _join(counts, self._prefix)
+        self._ranked.add(counts)
         self._counts = {}
         # The next name begins again, also if it is the same.
         self._name, self._count = "", _Count()
+
+
+def _join(counts: dict[str, int], prefix: str) -> None:
+    """Let names with a prefix be one."""
+    joined = [name for name in counts if name.startswith(prefix)]
+    if joined:
+        counts[f"{prefix}*"] = sum(map(counts.pop, joined))
 
 
 class Rankings:
@@ -107,7 +125,7 @@ class Rankings:
     __slots__ = ("_counted", "channels", "receivers", "senders")
 
     def __init__(self) -> None:
-        self.senders, self.channels = RecentNames(), RecentNames()
+        self.senders, self.channels = RecentNames(), RecentNames(REPLIES)
         # By hand-overs.
         self.receivers = RecentNames()
         # By the number of a receiver, up to which number its hand-overs are counted.

@@ -13,7 +13,6 @@ from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.basics.times import STEPS_S, WAITS_S, Histogram
 from holdfast.store.format.figure_records import FigureRow
 from holdfast.store.past_figures import CHANNELS, ERRORS, RECEIVERS, SENDERS
-from holdfast.web.admin.tally import ALL_REPLIES
 from holdfast.web.admin.tallying import Waiting
 
 # The numbers of a row, in their order in the store: add others behind these.
@@ -34,7 +33,6 @@ TIMES: Final[Mapping[str, Sequence[float]]] = {
     "store_call": STEPS_S,
 }
 _ENDS: Final = (SessionInput.DISCONNECT, SessionInput.EXPIRE, SessionInput.FAIL)
-_REPLIES: Final = ALL_REPLIES.removesuffix("*")
 _SENT_AS: Final = "client/"
 
 
@@ -82,13 +80,13 @@ class FigureReadings:
     def rankings(self) -> dict[str, Ranking]:
         """Return the rankings since the last time. Hand-overs must be counted before."""
         recent = self._state.ledger.rankings
-        senders, channels = recent.senders.take(), recent.channels.take()
+        senders = recent.senders.take()
         errors = dict(self._state.counters.errors)
         rose = {name: count - self._errors.get(name, 0) for name, count in errors.items()}
         self._errors = errors
         return {
             SENDERS: _renamed(senders, lambda name: name.removeprefix(_SENT_AS)),
-            CHANNELS: _renamed(channels, _channel),
+            CHANNELS: recent.channels.take(),
             RECEIVERS: recent.receivers.take(),
             ERRORS: Ranking({name: count for name, count in rose.items() if count}),
         }
@@ -134,10 +132,6 @@ def _rise(after: Sequence[int], before: Sequence[int]) -> list[int]:
 def _buckets(histogram: Histogram) -> list[int]:
     """Return how many times are in each bucket, and behind the last bound."""
     return [after - before for before, after in pairwise((0, *histogram.totals()))]
-
-
-def _channel(name: str) -> str:
-    return ALL_REPLIES if name.startswith(_REPLIES) else name
 
 
 def _renamed(ranking: Ranking, rename: Callable[[str], str]) -> Ranking:

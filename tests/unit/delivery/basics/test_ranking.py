@@ -59,5 +59,15 @@ def test_runs_of_one_name_count_as_often_as_it_came() -> None:
     assert rankings.channels.take().first() == [(channel, 6)]
 
 
+def test_channels_for_replies_count_as_one_however_many_there_are() -> None:
+    rankings = Rankings()
+    for number in range(5 * ranking._RECENT):
+        rankings.published("client/joe/1", f"/ret/{number}/1")
+    rankings.published("client/joe/1", "/news")
+    found = rankings.channels.take()
+    assert found.first() == [("/ret/*", 5 * ranking._RECENT), ("/news", 1)]
+    assert found.missing == 0
+
+
 def test_names_with_equal_counts_are_in_order() -> None:
     assert Ranking({"b": 2, "a": 2, "c": 3}).first() == [("c", 3), ("a", 2), ("b", 2)]
