@@ -86,7 +86,7 @@ class PastFigures:
         found: dict[bytes, bytes] = await self._reader.ask("HGETALL", self._store.keys.figures)
         self._losses = self._store.losses
         for name, record in found.items():
-            field = name.decode()
+            field = name.decode(errors="replace")
             try:
                 begin = begin_of(record)
             except UnknownRecord:
@@ -103,7 +103,8 @@ class PastFigures:
                 total.add(unpack_row(self._records[field]))
             self._put(field, at, pack_row(total, places.length))
         for kind, ranking in rankings.items():
-            if ranking.counts:
+            # All names may have come too seldom.
+            if ranking.counts or ranking.missing:
                 self._rank(kind, row.at, ranking)
 
     def _rank(self, kind: str, minute: int, ranking: Ranking) -> None:

@@ -67,6 +67,25 @@ async def test_what_cannot_be_written_now_is_written_later(valkey: ValkeyServer)
         ]
 
 
+async def test_fields_of_any_name_are_no_fault(at: StoreProcess) -> None:
+    before = figures_at(at)
+    before.note(a_row(NOON, 3), {})
+    await before.write()
+    key, field = at.store.keys.figures, MINUTES.field(NOON)
+    await at.reader.ask("HSET", key, b"\xff", before._records[field])
+    after = figures_at(at)
+    await after.load()
+    assert [row.counts for row in after.rows(MINUTES, NOON, NOON + 1)] == [[3]]
+
+
+async def test_names_that_all_came_too_seldom_leave_what_they_lack(at: StoreProcess) -> None:
+    figures = figures_at(at)
+    figures.note(a_row(NOON, 5000), {"senders": Ranking({}, 7)})
+    figures.note(a_row(NOON, 5000), {"senders": Ranking({"joe/1": 9}, 2)})
+    ranking = figures.ranked("senders", NOON, NOON + 1, NOON).ranking
+    assert (ranking.counts, ranking.missing) == ({"joe/1": 9}, 9)
+
+
 async def test_a_place_is_taken_by_the_next_day(at: StoreProcess) -> None:
     figures = figures_at(at)
     figures.note(a_row(NOON, 1), {})

@@ -1,10 +1,13 @@
 """What operators see of the past: rows by minute and hour, and who publishes and gets most."""
 
+import asyncio
 import math
+from typing import Any
 
 import pytest
 
 from holdfast.delivery.queues.dispatcher import DispatcherState
+from holdfast.store.format.figure_records import FigureRow
 from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.admin.past import Kind, PastRow, Top
 from holdfast.web.joint.asking import Answer
@@ -98,6 +101,24 @@ async def test_steps_are_sums_and_lengths_their_largest(server: LiveServer) -> N
     assert (sum(row.published for row in hours.rows), hours.step_ms) == (5, 60 * MINUTE_MS)
     with pytest.raises(RequestFailed, match="whole hours"):
         await server.api.past.past(long_ago, None, MINUTE_MS)
+
+
+async def test_many_who_ask_at_once_cost_one_reading(
+    server: LiveServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = 0
+    readings = server.figure_keeper._readings
+    take = readings.row
+
+    def row(*given: Any) -> FigureRow:
+        nonlocal taken
+        taken += 1
+        return take(*given)
+
+    monkeypatch.setattr(readings, "row", row)
+    pass_time(server, 10)
+    await asyncio.gather(*(minutes(server) for _ in range(20)))
+    assert taken == 1
 
 
 async def test_the_noisiest_publisher_and_the_busiest_receiver_are_named(

@@ -54,7 +54,7 @@ class FigureKeeper:
         self._readings = readings
         self._tallying = tallying
         self._wall_s, self._clock = wall_s, clock
-        self._noting = asyncio.Lock()
+        self._noting, self._reading = asyncio.Lock(), asyncio.Lock()
         self._is_loaded = False
         # When the time began that is not noted yet, and until when a reading is good.
         self._since = self._clock()
@@ -82,8 +82,10 @@ class FigureKeeper:
 
     async def read(self) -> PastFigures:
         """Return all figures up to now. Raises `StoreUnavailable` if earlier ones are unknown."""
-        if self._clock() >= self._good_until:
-            await self.note()
+        # Of many at once, one takes the reading.
+        async with self._reading:
+            if self._clock() >= self._good_until:
+                await self.note()
         return self.past
 
     async def note(self, within_s: float = _COUNTED_S) -> None:
