@@ -23,6 +23,8 @@ AT_ONCE: Final = 64
 MOST_WAITING: Final = 1000
 # How long a question may wait and be answered, in seconds.
 LIMIT_S: Final = 2.0
+# An application that has not answered in this time, in seconds, does not answer.
+_ENOUGH_S: Final = 1.0
 # When a client should try again for which there was no place.
 _RETRY_S: Final = 1.0
 # Failures are logged once in so many seconds.
@@ -92,13 +94,16 @@ class Asking:
         """Return the answer of the application, however it may be. Raises `NoAnswer`."""
         if self.post is None:
             raise self._unasked(question, AskOutcome.LATE)
-        id = f"ask_{secrets.token_hex(12)}"
+        id, began_s = f"ask_{secrets.token_hex(12)}", time.monotonic()
         try:
             async with asyncio.timeout(ends_at - time.monotonic()):
                 reply = await self.post(id, question.body, question.headers)
         except TimeoutError:
-            # It has waited for so long that the application had less time than it may take.
-            raise self._unasked(question, AskOutcome.LATE) from None
+            if ends_at - began_s < _ENOUGH_S:
+                # It has waited for so long that the application had less time than it may take.
+                raise self._unasked(question, AskOutcome.LATE) from None
+            self._heard(is_answer=False)
+            raise self._failed(question, "no answer in time") from None
         except Exception as error:
             self._heard(is_answer=False)
             raise self._failed(question, str(error) or type(error).__name__) from None

@@ -1,7 +1,7 @@
 """What the application is asked, and how its answers are read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from math import inf
@@ -78,9 +78,10 @@ class Question:
     """A question to the application."""
 
     action: Action
-    body: bytes
+    # Both have secrets of the client, so they are never printed.
+    body: bytes = field(repr=False)
     # The headers of the client's request that the application gets to see.
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
 
 
 def shown_by(caller: Caller, settings: BackendSettings) -> dict[str, str]:
