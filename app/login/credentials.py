@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from holdfast.bayeux.wire.caller import Caller, credentials_in
-from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.codec import Json, ext_of
 from holdfast.login.failures import Cause, LoginFailed
 from holdfast.login.tokens import looks_like_token
 
@@ -71,8 +71,11 @@ def token_of(message: Json) -> str:
 
 
 def _authentication(message: Json) -> Mapping[str, object]:
-    """Return the field. Raises `LoginFailed`: a wrong one must not mean "anonymous"."""
-    asked = (message.get("ext") or {}).get("authentication")
+    """Return the field. Raises `LoginFailed`: a wrong one must not mean "anonymous".
+
+    A door reads messages that nothing has checked; one with an `ext` of another form is refused.
+    """
+    asked = ext_of(message).get("authentication")
     if asked is None:
         return {}
     if not isinstance(asked, Mapping):

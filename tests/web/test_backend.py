@@ -349,6 +349,18 @@ async def test_an_application_that_is_away_is_asked_seldom(tmp_path: Path) -> No
         assert len(made.application.asked) == 6
 
 
+async def test_what_a_client_gives_may_not_be_too_deep(tmp_path: Path) -> None:
+    async with decided(tmp_path) as made:
+        outcomes = set()
+        for depth in range(250, 256):
+            ticket: Any = "of-ada"
+            for _ in range(depth):
+                ticket = [ticket]
+            outcomes.add((await made.home.person().handshake(ticket=ticket))["error"])
+        assert "403::handshake_denied" in outcomes
+        assert "500::server_fault" not in outcomes
+
+
 async def test_many_ask_at_the_same_time_but_not_too_many(tmp_path: Path) -> None:
     async with decided(tmp_path, handshake_rate=10_000) as made:
         made.application.delay_s = 0.2

@@ -8,7 +8,7 @@ import orjson
 
 from holdfast.bayeux.state.backend_figures import Action, BackendFigures
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.codec import Json, ext_of
 from holdfast.bayeux.wire.login import Login
 from holdfast.login.backend.asking import Asking
 from holdfast.login.backend.questions import login_in, question, shown_by
@@ -62,7 +62,8 @@ class BackendLogins:
 
 def _is_sendable(given: Mapping[str, object]) -> bool:
     try:
-        return len(orjson.dumps(given)) <= _LONGEST
+        # As deep in something else as in a question.
+        return len(orjson.dumps({"data": {"authentication": given}})) <= _LONGEST
     except (TypeError, ValueError):
         # Some texts and numbers of JSON cannot be written again.
         return False
@@ -70,7 +71,7 @@ def _is_sendable(given: Mapping[str, object]) -> bool:
 
 def _given_in(message: Json) -> Mapping[str, object] | None:
     """Return what a client gives to the application. Raises `LoginFailed`."""
-    given = (message.get("ext") or {}).get("authentication")
+    given = ext_of(message).get("authentication")
     if given is None:
         return None
     if not isinstance(given, Mapping) or not _is_sendable(given):
