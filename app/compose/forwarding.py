@@ -141,6 +141,8 @@ class Forwarding:
             *(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of),
             *(limits, self._gives),
             backend=login.logins,
+            budgets=bayeux.state.budgets,
+            clock=self._clock,
             run_later=bayeux.state.run_later,
         )
 

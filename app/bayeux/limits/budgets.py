@@ -80,6 +80,8 @@ class Budgets:
         self.publishes = Budget("publishes", options.budget_publishes, shards)
         self.bytes = Budget("bytes", options.budget_bytes, shards)
         self.letters = Budget("letters", options.budget_letters, shards)
+        # Of handshakes, too, at the door that asks the backend about them.
+        self._questions = Budget("handshakes", options.budget_handshakes, shards)
         self.all = (self.requests, self.handshakes, self.publishes, self.bytes, self.letters)
 
     def admit(self, caller: Caller, now: float) -> None:
@@ -89,6 +91,19 @@ class Budgets:
     def admit_bytes(self, caller: Caller, size: int, now: float) -> None:
         """Charge the body of a request to its address. Raises `RequestRefused`."""
         self._admit(self.bytes, caller.network, now, size)
+
+    def admit_question(self, caller: Caller, now: float) -> None:
+        """Charge a question to the backend, before the home of the session can charge anything.
+
+        Raises `RequestRefused`.
+        """
+        if not caller.network:
+            return
+        wait_s = self._questions.spend(caller.network, NOBODY, now)
+        if wait_s > 0.0:
+            self.handshakes.overspent += 1
+            self._report(self.handshakes, caller.network, NOBODY)
+            raise RequestRefused(ErrorReply.BUDGET_EXCEEDED, wait_s=wait_s)
 
     def _admit(self, budget: Budget, network: str, now: float, count: int) -> None:
         wait_s = budget.spend(network, NOBODY, now, count)

@@ -5,13 +5,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
 
+from holdfast.bayeux.limits.budgets import Budgets
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.state.server_state import GivenUp, RunLater
 from holdfast.bayeux.wire.caller import Caller, Speaker
 from holdfast.bayeux.wire.client_ids import ClientIds
-from holdfast.bayeux.wire.codec import Json, RequestLimits
+from holdfast.bayeux.wire.codec import Json, RequestLimits, ext_of
 from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.bayeux.wire.login import Vouched
+from holdfast.bayeux.wire.transports import ConnectionType, SpeakerKind
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.parking import refuse
 from holdfast.web.forwarding.request_door import Door, Gives, SubjectOf
@@ -43,7 +45,11 @@ class _MustAsk(Exception):
 
 
 class AskingDoor(Door):
-    """Passes a handshake on with the answer of the backend, which names the subject."""
+    """Passes a handshake on with the answer of the backend, which names the subject.
+
+    Args:
+        budgets: Limit the questions about the clients of an address.
+    """
 
     def __init__(
         self,
@@ -56,12 +62,15 @@ class AskingDoor(Door):
         gives: Gives,
         *,
         backend: AsksBackend,
+        budgets: Budgets,
+        clock: Callable[[], float],
         run_later: RunLater,
     ) -> None:
         super().__init__(
             own, client_ids, shard_of, shards, subject_of, limits, partial(_gives_unasked, gives)
         )
         self._backend = backend
+        self._budgets, self._clock = budgets, clock
         self._run_later = run_later
 
     def receive(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
@@ -69,6 +78,7 @@ class AskingDoor(Door):
             return super().receive(body, exchange)
         except _MustAsk as must:
             # Nothing has been done with the request yet.
+            self._budgets.admit_question(exchange.speaker.caller, self._clock())
             request = UnfinishedRequest(exchange, 0, body)
             asking = self._backend.vouched(must.handshake, exchange.speaker.caller)
             self._run_later(asking, partial(self._answered, request))
@@ -76,7 +86,11 @@ class AskingDoor(Door):
 
     def _home_of_newcomer(self, handshake: Json, exchange: Exchange) -> int | None:
         speaker = exchange.speaker
-        if not speaker.is_spread and self._backend.asks_about(handshake, speaker.caller):
+        if (
+            not speaker.is_spread
+            and not _is_refused(handshake, exchange)
+            and self._backend.asks_about(handshake, speaker.caller)
+        ):
             raise _MustAsk(handshake)
         return super()._home_of_newcomer(handshake, exchange)
 
@@ -110,6 +124,16 @@ class AskingDoor(Door):
                 request.done(None)
             else:
                 rest.done = request.done
+
+
+def _is_refused(handshake: Json, exchange: Exchange) -> bool:
+    """Return whether any shard refuses a handshake before it looks at the login.
+
+    Another page may have sent it, or it has credentials in its URL.
+    """
+    by_url = exchange.carrier.connection_type is ConnectionType.CALLBACK_POLLING
+    is_unfit = by_url and "authentication" in ext_of(handshake)
+    return is_unfit or exchange.speaker.kind is SpeakerKind.UNKNOWN
 
 
 def _gives_unasked(gives: Gives, shard: int, body: bytes, exchange: Exchange) -> bool:

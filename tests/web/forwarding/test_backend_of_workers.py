@@ -1,10 +1,12 @@
 """The backend decides with several workers as with one: any door asks it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.web.backend_application import BackendApplication
@@ -103,3 +105,47 @@ async def test_a_script_publishes_by_all_workers(tmp_path: Path) -> None:
         assert all(each["successful"] for each in results)
         refused = await publish(person(made, 1, "nobody"), message("/rooms/1"))
         assert [each["error"] for each in refused] == [DENIED]
+
+
+@DOORS
+async def test_a_door_does_not_ask_about_what_any_worker_refuses(tmp_path: Path, door: int) -> None:
+    transports = ["callback-polling", "long-polling"]
+    async with decided(tmp_path, transports=transports) as (made, application):
+        hello: Json = {"channel": "/meta/handshake", "supportedConnectionTypes": transports}
+        given = {**hello, "ext": {"authentication": {"ticket": "of-ada"}}}
+        pages = {"ours": {"Referer": f"{made.urls[door]}/"}, "another": {}}
+        for page, headers in pages.items():
+            client = made.person(door, Cookie="sessionid=of-ada", **headers)
+            asked = {"message": orjson.dumps([given]).decode(), "jsonp": "f"}
+            async with client.http.get("/cometd", params=asked) as got:
+                text = await got.text()
+            assert ("credentials_in_url" if page == "ours" else "origin_denied") in text
+        assert not application.asked
+
+
+@DOORS
+async def test_an_address_has_a_budget_of_questions_at_each_door(tmp_path: Path, door: int) -> None:
+    given: Json = {"budget_handshakes": 1, "trusted_proxies": ["127.0.0.1"]}
+    async with decided(tmp_path, **given) as (made, application):
+        far = made.person(door, Cookie="sessionid=of-ada", **{"X-Forwarded-For": "203.0.113.7"})
+        statuses = await asyncio.gather(*(_status(far) for _ in range(30)))
+        # A third of ten, besides what comes again meanwhile.
+        assert 4 <= len(application.asked) <= 7, statuses
+        assert statuses.count(429) >= 23
+        near = made.person(door, Cookie="sessionid=of-bob", **{"X-Forwarded-For": "203.0.113.8"})
+        assert await _status(near) == 200
+
+
+async def _status(person: Person) -> int:
+    hello = {"channel": "/meta/handshake", "supportedConnectionTypes": ["long-polling"]}
+    async with person.http.post("/cometd", json=[hello]) as got:
+        return got.status
+
+
+@DOORS
+async def test_a_door_survives_handshakes_of_any_form(tmp_path: Path, door: int) -> None:
+    async with decided(tmp_path) as (made, _):
+        for ext in ("x", [1], 7, {"authentication": "x"}, {"authentication": [1]}, {"delivery": 1}):
+            client = person(made, door, "user1")
+            await client.ask("/meta/handshake", supportedConnectionTypes=[], ext=ext)
+        assert (await person(made, door, "user1").handshake())["successful"]
