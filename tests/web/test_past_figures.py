@@ -2,16 +2,19 @@
 
 import asyncio
 import math
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.store.format.figure_records import FigureRow
+from holdfast.web.admin import past as past_resource
 from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.admin.past import Kind, PastRow, Top
 from holdfast.web.joint.asking import Answer
 from holdfast.web.joint.hearing import Heard
+from holdfast.web.joint.past_rows import PastRule
 from holdfast.web.joint.past_rows import past as joined
 from holdfast.web.joint.past_rows import top as joined_top
 from tests.unit.web.test_joint_readings import as_json
@@ -119,6 +122,50 @@ async def test_many_who_ask_at_once_cost_one_reading(
     pass_time(server, 10)
     await asyncio.gather(*(minutes(server) for _ in range(20)))
     assert taken == 1
+
+
+async def test_many_who_ask_at_once_are_answered_one_after_the_other(
+    server: LiveServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(70):
+        pass_time(server, 60)
+        await server.figure_keeper.note()
+    made, most = 0, 0
+    stepped = past_resource._stepped
+
+    async def watched(rows: Iterator[FigureRow], step: int) -> AsyncIterator[FigureRow]:
+        nonlocal made, most
+        made += 1
+        most = max(most, made)
+        async for row in stepped(rows, step):
+            yield row
+        made -= 1
+
+    monkeypatch.setattr(past_resource, "_stepped", watched)
+    found = await asyncio.gather(*(minutes(server) for _ in range(10)))
+    assert {len(rows) for rows in found} == {70}
+    assert most == 1
+
+
+async def test_joint_rows_are_made_one_after_the_other() -> None:
+    asked, most = 0, 0
+
+    class Asked:
+        making_large = asyncio.Lock()
+
+        async def ask_all(self, _: object) -> list[Answer]:
+            nonlocal asked, most
+            asked += 1
+            most = max(most, asked)
+            await asyncio.sleep(0)
+            asked -= 1
+            return [Answer(0, 200, as_json(some_past(a_past_row(1))))]
+
+    shards: Any = Asked()
+    ask: Any = None
+    found = await asyncio.gather(*(PastRule().answer(shards, ask) for _ in range(5)))
+    assert [len(each["rows"]) for each in found] == [1] * 5
+    assert most == 1
 
 
 async def test_the_noisiest_publisher_and_the_busiest_receiver_are_named(

@@ -140,6 +140,9 @@ class PastResource:
     ) -> None:
         self._keeper = keeper
         self._number = number
+        # One answer is made at a time: slices of a hundred at once are long together, and so many
+        # rows need a gigabyte.
+        self._making = asyncio.Lock()
         self._wall_s = wall_s
 
     @route("GET", "/figures/past")
@@ -156,7 +159,8 @@ class PastResource:
         first -= first % minutes
         past = await self._keeper.read()
         rows = iter(()) if self._is_other(shard) else past.rows(places, first, end)
-        found = [_view(row) async for row in _stepped(rows, minutes)]
+        async with self._making:
+            found = [_view(row) async for row in _stepped(rows, minutes)]
         bounds = {name: [*seconds] for name, seconds in TIMES.items()}
         times = first * MS_PER_MINUTE, end * MS_PER_MINUTE, minutes * MS_PER_MINUTE
         return Past(*times, bounds, found)
@@ -172,7 +176,10 @@ class PastResource:
     ) -> Top:
         """Show who publishes most, on which channels, who gets most, and the commonest errors."""
         first, end, now = self._minutes(since, until)
-        found = (await self._keeper.read()).ranked(by.value, first, end, now)
+        past = await self._keeper.read()
+        async with self._making:
+            found = past.ranked(by.value, first, end, now)
+            await asyncio.sleep(0)
         ranking = Ranking() if self._is_other(shard) else found.ranking
         names = [TopName(name, n, n + ranking.missing) for name, n in ranking.first()[:limit]]
         times = found.since * MS_PER_MINUTE, min(found.until, end) * MS_PER_MINUTE

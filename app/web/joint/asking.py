@@ -139,6 +139,8 @@ class Shards:
     ) -> None:
         self.number, self.new_id, self.homes = number, new_id, homes
         self._links, self._here = links, here
+        # Held while an answer is made that is so large that there should be one at a time.
+        self.making_large = asyncio.Lock()
 
     @property
     def numbers(self) -> range:

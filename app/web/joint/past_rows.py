@@ -19,12 +19,16 @@ _OLDEST: Final = LENGTHS.index("oldest_ms")
 
 
 class PastRule:
-    """Joins the rows of all shards, in slices: there are thousands, and clients wait meanwhile."""
+    """Joins the rows of all shards, in slices: there are thousands, and clients wait meanwhile.
+
+    One answer is made at a time: it has many megabytes, and slices of many are long together.
+    """
 
     async def answer(self, shards: Shards, ask: Ask) -> Json:
         """Return the joint answer."""
-        found = heard(await shards.ask_all(ask))
-        return found.whole(await past(found.bodies))
+        async with shards.making_large:
+            found = heard(await shards.ask_all(ask))
+            return found.whole(await past(found.bodies))
 
 
 async def past(found: Sequence[Json]) -> Json:
