@@ -9,10 +9,10 @@ from holdfast.bayeux.for_extensions import ForExtensions
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.login import Login
 from holdfast.compose.own_places import own_places
-from holdfast.login.backend.asking import AT_ONCE
 from holdfast.login.backend.channels import ChannelQuestions, why_not
 from holdfast.login.backend.decisions import AskingGrants
 from holdfast.login.backend.logins import BackendLogins
+from holdfast.login.backend.places import AT_ONCE
 from holdfast.login.backend.questions import MOST_READ
 from holdfast.login.backend.refreshing import LoginRefreshing
 from holdfast.login.backend.reviews import Reviews

@@ -14,13 +14,15 @@ from typing import Final, Protocol, TypeVar
 
 from holdfast.bayeux.state.backend_figures import AskOutcome, BackendFigures
 from holdfast.login.backend.breaker import PAUSE_S, Breaker
-from holdfast.login.backend.questions import Question, Reply, Unclear
+from holdfast.login.backend.places import Places
+from holdfast.login.backend.questions import Question, Reply, Unclear, text_of
 from holdfast.login.failures import NoAnswer, SaysNo
 
 log = logging.getLogger(__name__)
 
-AT_ONCE: Final = 64
 MOST_WAITING: Final = 1000
+# The most questions about the clients of one address.
+_MOST_OF_ADDRESS: Final = MOST_WAITING // 2
 # How long a question may wait and be answered, in seconds.
 LIMIT_S: Final = 2.0
 # An application that has not answered in this time, in seconds, does not answer.
@@ -51,7 +53,7 @@ class Asking:
         self.figures = figures
         # Set when the server serves.
         self.post: Post | None = None
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._places = Places()
         self._breaker = Breaker(time.monotonic)
         self._logged_s = -_LOG_S
         self._missed = 0
@@ -61,7 +63,8 @@ class Asking:
     ) -> Answer:
         """Return what `read` makes of the answer. Raises `NoAnswer`, or `SaysNo`."""
         ends_at = time.monotonic() + limit_s
-        if self.figures.waiting >= MOST_WAITING:
+        of_address = self._places.asked_by(question.network)
+        if self.figures.waiting >= MOST_WAITING or of_address >= _MOST_OF_ADDRESS:
             raise self._unasked(question, AskOutcome.FULL)
         if not self._breaker.lets_ask():
             raise self._unasked(question, AskOutcome.OPEN, PAUSE_S)
@@ -72,7 +75,7 @@ class Asking:
                 reply = await self._posted(question, ends_at)
             finally:
                 self.figures.open -= 1
-                self._places.release()
+                self._places.give_back(question.network)
             is_heard = True
         finally:
             if not is_heard:
@@ -83,7 +86,7 @@ class Asking:
         self.figures.waiting += 1
         try:
             async with asyncio.timeout(ends_at - time.monotonic()):
-                await self._places.acquire()
+                await self._places.take(question.network)
         except TimeoutError:
             raise self._unasked(question, AskOutcome.LATE) from None
         finally:
@@ -125,7 +128,8 @@ class Asking:
         try:
             answer = read(reply)
         except Unclear as unclear:
-            raise self._failed(question, str(unclear)) from None
+            # Names in the answer may be long, or have line ends.
+            raise self._failed(question, text_of(str(unclear))) from None
         except SaysNo:
             self._count(question, AskOutcome.REFUSED)
             raise

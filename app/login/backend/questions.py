@@ -82,6 +82,8 @@ class Question:
     body: bytes = field(repr=False)
     # The headers of the client's request that the application gets to see.
     headers: Mapping[str, str] = field(repr=False)
+    # The key of limits for its address; empty if it has none.
+    network: str = ""
 
 
 def shown_by(caller: Caller, settings: BackendSettings) -> dict[str, str]:
@@ -120,7 +122,7 @@ def question(
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     known = {name: value for name, value in about.items() if value is not None}
     body = {"type": action.value, "timestamp": at, "data": {"address": caller.address, **known}}
-    return Question(action, orjson.dumps(body), headers)
+    return Question(action, orjson.dumps(body), headers, caller.network)
 
 
 def login_in(reply: Reply, now_s: float) -> Login:
@@ -189,7 +191,7 @@ def _detail_in(body: bytes) -> str:
 
 
 def text_of(given: object) -> str:
-    """Return a text that clients may be shown; empty if it is none."""
+    """Return a text that clients and operators may be shown; empty if it is none."""
     if not isinstance(given, str):
         return ""
     printable = "".join(each if each.isprintable() else " " for each in given[:_LONGEST_TEXT])

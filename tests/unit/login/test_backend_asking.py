@@ -2,7 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
+import orjson
 import pytest
 
 from holdfast.bayeux.state.backend_figures import Action, AskOutcome, BackendFigures
@@ -11,6 +14,14 @@ from holdfast.login.backend.questions import Question, Reply, permission_in
 from holdfast.login.failures import NoAnswer
 
 QUESTION = Question(Action.HANDSHAKE, b"{}", {"Cookie": "sessionid=secret"})
+
+
+class PostAnswer(NamedTuple):
+    """An answer of the application."""
+
+    status: int
+    body: bytes
+    is_whole: bool
 
 
 class Hanging:
@@ -53,6 +64,44 @@ async def test_questions_that_waited_too_long_say_nothing_about_the_application(
     assert asking.figures.asked == {(Action.HANDSHAKE, AskOutcome.LATE): 100}
     assert not asking.figures.is_broken
     assert (asking.figures.open, asking.figures.waiting) == (0, 0)
+
+
+async def test_a_client_that_is_answered_slowly_keeps_no_other_waiting() -> None:
+    hanging = Hanging()
+
+    async def post(id: str, body: bytes, headers: Mapping[str, str], /) -> Reply:
+        return await hanging.post(id, body, headers) if headers else PostAnswer(200, b"", True)
+
+    asking = Asking(BackendFigures("https://shop.example"))
+    asking.post = post
+    slow = replace(QUESTION, network="203.0.113.7")
+    many = [asyncio.create_task(asking.ask(slow, permission_in)) for _ in range(700)]
+    await asyncio.sleep(0.1)
+    assert hanging.asked == 32
+    assert asking.figures.asked == {(Action.HANDSHAKE, AskOutcome.FULL): 200}
+    other = replace(QUESTION, headers={}, network="203.0.113.8")
+    async with asyncio.timeout(0.5):
+        assert await asking.ask(other, lambda reply: reply.status) == 200
+    for each in many:
+        each.cancel()
+    await asyncio.gather(*many, return_exceptions=True)
+    assert (asking.figures.open, asking.figures.waiting) == (0, 0)
+    assert asking._places.asked_by("203.0.113.7") == 0
+    assert not asking._places._lines
+    assert asking._places._all._value == 64
+
+
+async def test_why_an_answer_is_unclear_is_one_short_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def post(id: str, body: bytes, headers: Mapping[str, str], /) -> Reply:
+        key = "x\nERROR forged " + "y" * 60_000
+        return PostAnswer(200, orjson.dumps({"allow": True, key: 1}), True)
+
+    asking = Asking(BackendFigures("https://shop.example"))
+    asking.post = post
+    await outcomes(asking, 1, LIMIT_S)
+    [line] = [each.getMessage() for each in caplog.records]
+    assert "\n" not in line
+    assert len(line) < 300
 
 
 def test_what_a_client_shows_is_not_printed() -> None:
