@@ -94,13 +94,14 @@ class BackendApplication:
                     return answer
                 return web.Response(status=planned, text="as planned")
             await asyncio.sleep(self.delay_s)
-            return web.json_response(self._decide(request, body))
+            return web.json_response(self.decide(request, body))
         except PermissionError as error:
             return web.json_response({"detail": str(error)}, status=403)
         finally:
             self.open -= 1
 
-    def _decide(self, request: web.Request, body: Json) -> Json:
+    def decide(self, request: web.Request, body: Json) -> Json:
+        """Return the answer to a question. Raises `PermissionError`."""
         data = body["data"]
         if body["type"] in ("handshake", "refresh"):
             given = (data.get("authentication") or {}).get("ticket", "")
