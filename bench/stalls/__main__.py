@@ -6,7 +6,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,8 +15,9 @@ from bench.plan import BENCH, read_servers
 from bench.processes import Server, running
 from bench.run import CACHE
 from bench.stalls.admin import ADMIN, Administration
-from bench.stalls.cases import CASES, Attack, Sender, webhook_calls
+from bench.stalls.cases import CASES, Attack, Case, Sender, slow_backend, webhook_calls
 from bench.stalls.clients import Bystander
+from bench.stalls.deciding import with_backend
 from bench.stalls.hooked import with_webhook
 from bench.stalls.memory import Memory
 from bench.stalls.past import fill_past
@@ -34,6 +35,11 @@ _AFTERMATH_S = 0.5
 # The machine makes a wait long now and then. So a case misses a bar only if it does so in most of
 # these runs; there is one if it meets the bars at once.
 _RUNS = 3
+# What servers of some cases need besides.
+_AROUND: dict[Case, Callable[[], AbstractContextManager[None]]] = {
+    webhook_calls: with_webhook,
+    slow_backend: with_backend,
+}
 # The case of many small messages, and all its volleys.
 _VOLLEYS = "volleys"
 
@@ -219,7 +225,7 @@ def main() -> None:
 
         def run(name: str = name) -> Stall:
             with (
-                with_webhook() if CASES[name] is webhook_calls else nullcontext(),
+                _AROUND.get(CASES[name], nullcontext)(),
                 running(spec, cpus=options.cpus, log=options.log) as server,
             ):
                 return run_case(name, server, options.times)

@@ -45,6 +45,8 @@ _TOPICS, _PAGE = 60_000, 1_000
 _REQUESTS, _OUTSTANDING = 10_000, 250
 # Requests without a session that wait for a message of a history.
 _READERS = 2_000
+# Sessions that publish at once where an application decides.
+_DECIDED = 10_000
 # Messages that wait for a webhook, and their size.
 _HOOKED, _HOOKED_SIZE = 10_000, 100_000
 # Nearly a full queue: the last batch must fit.
@@ -337,6 +339,11 @@ def half_bodies(url: str) -> Attack:
 def webhook_calls(url: str) -> Attack:
     """Large messages wait for a webhook, whose application answers 16 calls at a time."""
     return Attack(Elsewhere("bench.stalls.hooked", url, _HOOKED, _HOOKED_SIZE), b"")
+
+
+def slow_backend(url: str) -> Attack:
+    """Each of many sessions publishes at once where an application decides, which is slow."""
+    return Attack(Elsewhere("bench.stalls.deciding", url, _DECIDED), b"")
 
 
 def takeover(url: str) -> Attack:
@@ -703,6 +710,7 @@ CASES: dict[str, Case] = {
             new_heads,
             half_bodies,
             webhook_calls,
+            slow_backend,
             filters,
             fanout,
             fanout_waiting,

@@ -25,7 +25,8 @@ _END_OF_HEAD = b"\r\n\r\n"
 class Crowd:
     """Sessions with a long-polling connection each, which ask at the same time."""
 
-    def __init__(self, url: str, count: int) -> None:
+    def __init__(self, url: str, count: int, hello: Callable[[int], bytes] | None = None) -> None:
+        self._hello = hello or _hello
         split = urlsplit(url)
         self._place = (split.hostname or "", split.port or 0)
         self._head = f"POST {split.path} HTTP/1.1\r\nHost: {split.netloc}\r\n"
@@ -42,7 +43,7 @@ class Crowd:
             link = socket.create_connection(self._place)
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._links.append(link)
-        hellos = [_hello(number) for number in numbers]
+        hellos = [self._hello(number) for number in numbers]
         for response in self._exchange(numbers, hellos):
             head, _, body = response.partition(_END_OF_HEAD)
             [reply] = json.loads(body)
@@ -57,11 +58,18 @@ class Crowd:
 
     def say(self, message: Message) -> int:
         """Send this message of each session at once; return how many bytes came back."""
-        bodies = [json.dumps([{**message, "clientId": own}]).encode() for own in self.ids]
-        responses = self._exchange(range(len(bodies)), bodies)
-        if not all(b'"successful":true' in each for each in responses):
+        responses = self._all(message)
+        if not all(map(_is_success, responses)):
             raise RuntimeError("the server refuses a message")
         return sum(map(len, responses))
+
+    def ask(self, message: Message) -> int:
+        """Do the same; return how many of the messages were accepted."""
+        return sum(map(_is_success, self._all(message)))
+
+    def _all(self, message: Message) -> list[bytes]:
+        bodies = [json.dumps([{**message, "clientId": own}]).encode() for own in self.ids]
+        return self._exchange(range(len(bodies)), bodies)
 
     def _exchange(self, numbers: Sequence[int], bodies: Sequence[bytes]) -> list[bytes]:
         """Send the requests of these sessions, then read all responses."""
@@ -70,6 +78,10 @@ class Crowd:
             head = f"{self._head}{cookie}Content-Length: {len(body)}\r\n\r\n"
             self._links[number].sendall(head.encode() + body)
         return _responses([self._links[number] for number in numbers])
+
+
+def _is_success(response: bytes) -> bool:
+    return b'"successful":true' in response
 
 
 def _hello(number: int) -> bytes:

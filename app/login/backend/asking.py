@@ -16,6 +16,7 @@ from holdfast.bayeux.state.backend_figures import AskOutcome, BackendFigures
 from holdfast.login.backend.breaker import PAUSE_S, Breaker
 from holdfast.login.backend.places import Places
 from holdfast.login.backend.questions import Question, Reply, Unclear, text_of
+from holdfast.login.backend.steps import Steps
 from holdfast.login.failures import NoAnswer, SaysNo
 
 log = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ class Asking:
         self.figures = figures
         # Set when the server serves.
         self.post: Post | None = None
-        self._places = Places()
+        self._places, self._steps = Places(), Steps()
         self._breaker = Breaker(time.monotonic)
         self._logged_s = -_LOG_S
         self._missed = 0
@@ -100,6 +101,7 @@ class Asking:
         id, began_s = f"ask_{secrets.token_hex(12)}", time.monotonic()
         try:
             async with asyncio.timeout(ends_at - time.monotonic()):
+                await self._steps.next()
                 reply = await self.post(id, question.body, question.headers)
         except TimeoutError:
             if ends_at - began_s < _ENOUGH_S:
