@@ -100,11 +100,13 @@ async def test_an_empty_history_is_an_empty_array(home: ServerAndClients) -> Non
 
 
 @pytest.mark.parametrize(
-    "channel", ["/none", "/news/*", "/news/**", "/meta/connect", "/service/chat", "/news/", "/$%"]
+    "channel",
+    ["/none", "/news/*", "/news/**", "/meta/connect", "/service/chat", "/news/", "/$%", "/"],
 )
 async def test_what_keeps_no_messages_is_unknown(home: ServerAndClients, channel: str) -> None:
     found = await read(home.person(), channel)
     assert (found.status, error_of(found)) == (404, "404::history_missing")
+    assert found.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class Reading:
     def add_to(self, application: web.Application) -> None:
         """Add the routes."""
         answers: dict[str, Callable[[Made], _Answer]] = {
-            STREAMS_PATH + "/{channel:.+}": lambda made: made.streams.answer,
+            STREAMS_PATH + "/{channel:.*}": lambda made: made.streams.answer,
             EVENTS_PATH: lambda made: made.events.answer,
         }
         tickets = STREAMS_PATH + "/tickets"
