@@ -7,6 +7,7 @@ the end of the time if the backend has not answered by then.
 
 import asyncio
 import heapq
+import logging
 import time
 from collections.abc import Callable
 from itertools import count
@@ -17,12 +18,16 @@ from holdfast.bayeux.wire.operation import Operation
 from holdfast.login.backend.channels import ChannelQuestions
 from holdfast.login.backend.decisions import Asked, AskingGrants, Said
 
+log = logging.getLogger(__name__)
+
 # How long a subscription stays whose decision was forgotten, in seconds.
 GRACE_S: Final = 60.0
 # How long before the end of a decision it is asked about, at most half of its time.
 _LEAD_S: Final = 30.0
 _RETRY_S: Final = 5.0
 _LOOK_S: Final = 0.5
+# The first sweep comes when more are remembered.
+_FEW: Final = 64
 # Other questions do not wait for these.
 _AT_ONCE: Final = 16
 # How long it is remembered that there was no answer, so that the review of the session knows it.
@@ -58,6 +63,7 @@ class Reviews:
         self._questions, self._reauthorize, self._clock = questions, reauthorize, clock
         self._doubts: list[_Doubt] = []
         self._numbers = count()
+        self._sweep_at = _FEW
         self._places = asyncio.Semaphore(_AT_ONCE)
         questions.on_doubt, questions.on_learned = self.begin, self.watch
 
@@ -77,8 +83,17 @@ class Reviews:
             due_at = said.ends_at - min(_LEAD_S, (said.ends_at - now) / 2)
             self._add(_Doubt(due_at, next(self._numbers), session, grants, asked[1], said.ends_at))
 
+    def __len__(self) -> int:
+        """Return how many subscriptions are remembered."""
+        return len(self._doubts)
+
     def _add(self, doubt: _Doubt) -> None:
         heapq.heappush(self._doubts, doubt)
+        if len(self._doubts) > self._sweep_at:
+            # Decisions may hold for a year, and sessions end long before.
+            self._doubts = [each for each in self._doubts if _is_alive(each)]
+            heapq.heapify(self._doubts)
+            self._sweep_at = max(_FEW, 2 * len(self._doubts))
 
     async def run(self) -> None:
         """Ask what is due, until cancelled."""
@@ -92,9 +107,13 @@ class Reviews:
                         asking.create_task(self._ask(doubt))
 
     async def _ask(self, doubt: _Doubt) -> None:
+        session, asked = doubt.session, (Operation.SUBSCRIBE, doubt.pattern)
         try:
-            session, asked = doubt.session, (Operation.SUBSCRIBE, doubt.pattern)
             said = await self._questions.answer(session.caller, session.subject, asked)
+        except Exception:
+            # Otherwise nothing would be asked again.
+            log.exception("the backend could not be asked about a subscription again")
+            said = Said(is_allowed=False, wait_s=_RETRY_S)
         finally:
             self._places.release()
         if _is_current(doubt):
@@ -115,8 +134,12 @@ class Reviews:
             self._reauthorize(doubt.session)
 
 
+def _is_alive(doubt: _Doubt) -> bool:
+    """Return whether the session may have the subscription, or is about to, by the same login."""
+    session = doubt.session
+    return session.identity.grants is doubt.grants and not session.is_gone
+
+
 def _is_current(doubt: _Doubt) -> bool:
     """Return whether the session still has the subscription, by the same login."""
-    session = doubt.session
-    is_same = session.identity.grants is doubt.grants and not session.is_gone
-    return is_same and doubt.pattern in session.subscriptions
+    return _is_alive(doubt) and doubt.pattern in doubt.session.subscriptions
