@@ -97,14 +97,18 @@ class HistoryReading:
 
     def _read_pattern(self, pattern: Channel, start: Start) -> Iterator[None]:
         histories, is_whole = self._covered_by(pattern)
+        if pattern.is_wild or not histories:
+            # Now: a history that begins takes the floor of its channel with it.
+            self._look_for_gap(pattern, pattern.name, start)
         for kept in histories:
             own = self.starts.named.get(kept.channel, start)
             is_whole &= yield from self._read_history(kept, pattern.name, own)
         if not is_whole:
             self.miss(pattern.name, start.cursor or 0)
-        if pattern.is_wild or not histories:
+        if pattern.is_wild:
+            # Some of these may have been erased meanwhile.
             self._look_for_gap(pattern, pattern.name, start)
-            yield
+        yield
 
     def _read_named(self, channel: Channel, pattern: str, start: Start) -> Iterator[None]:
         """Read the history of a channel that has another start than the pattern that covers it."""

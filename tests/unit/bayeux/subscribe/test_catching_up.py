@@ -324,6 +324,15 @@ def test_a_replay_over_many_turns_reports_all_losses_and_has_no_duplicates(
     assert all(each["to"] <= newest for each in lost.values())
 
 
+@pytest.mark.parametrize("turns", range(4))
+def test_what_was_erased_is_lost_even_if_its_channel_gets_a_message_meanwhile(turns: int) -> None:
+    reading = Reading([("publish", "/b/x"), ("publish", "/b/y"), ("erase", "/b/x")])
+    asked = subscribe(reading.server.client(), "/a", "/b/**", replay=5)
+    reading.finish(asked, [*[[]] * turns, [("publish", "/b/x")]])
+    assert asked.data == [1, 2][: 1 + asked.data.count(2)]
+    assert said_of(asked)["lost"]["/b/**"]["to"] == reading.published[0][1]
+
+
 @pytest.mark.slow
 @given(BEFORE, BETWEEN_TURNS)
 def test_a_history_of_one_message_brings_at_most_one_per_channel_and_all_later_ones(
