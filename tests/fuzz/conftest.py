@@ -24,7 +24,7 @@ SETTINGS = {
 def fuzz_s(request: pytest.FixtureRequest) -> float:
     """The duration of each test: they share the time."""
     seconds: float = request.config.getoption("--fuzz-seconds")
-    return seconds / 6
+    return seconds / 7
 
 
 @pytest.fixture(scope="session")
