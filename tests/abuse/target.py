@@ -43,6 +43,8 @@ class Target:
         self._log_before = len(server.log())
         self._memory_before = self.memory()
         self.url = server.url
+        # An error that may be logged.
+        self.expected_error = ""
         self.process_id = server.process.pid
 
     def wire(self, *, source: str | None = None) -> Wire:
@@ -113,16 +115,12 @@ class Target:
             assert time.monotonic() < deadline, f"not logged: {text}"
             time.sleep(0.05)
 
-    def check_unharmed(self, besides: str = "") -> None:
-        """Check that nothing failed, all entries add up, and the next client is served.
-
-        Args:
-            besides: An error that may be logged.
-        """
+    def check_unharmed(self) -> None:
+        """Check that nothing failed, all entries add up, and the next client is served."""
         log = self.log()
         assert "Traceback" not in log, log
         for line in log.splitlines():
-            is_expected = bool(besides) and besides in line
+            is_expected = bool(self.expected_error) and self.expected_error in line
             is_error = json.loads(line)["level"] not in ("debug", "info", "warning")
             assert is_expected or not is_error, line
         figures = self.metrics(*ENTERED, *PLACES, *ASKED, *ENDS)
