@@ -68,7 +68,7 @@ def sort_by(page: Page, place: str, heads: list[Head | None]) -> None:
 def test_every_column_with_data_sorts_its_table_both_ways(page: Page, world: World) -> None:
     shown = [each.partition("?")[0] for each in addresses(world)]
     places = page.get_by_role("navigation").get_by_role("link").all()
-    assert {each.get_attribute("href") for each in places} <= {*shown}
+    assert {(each.get_attribute("href") or "").partition("?")[0] for each in places} <= {*shown}
     wrong = list[str]()
     for place in shown:
         look_at(page, place)
