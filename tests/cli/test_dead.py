@@ -413,7 +413,7 @@ def test_an_import_takes_files_and_pipes(shell: Shell) -> None:
     assert shell.run("dead", "import", "nowhere.ndjson").exit_code == 2
 
 
-@pytest.mark.parametrize("text", ["yesterday", "2h ago", "-1h", "2026-13-01"])
+@pytest.mark.parametrize("text", ["last week", "2h ago", "-1h", "2026-13-01"])
 def test_a_time_that_is_neither_a_span_nor_a_date_is_a_usage_error(shell: Shell, text: str) -> None:
     done = shell.run("dead", "list", "--since", text)
     assert done.exit_code == 2
