@@ -24,7 +24,7 @@ _SHARED = """
 import os, time
 held = b"x" * (64 * 1024 * 1024)
 os.fork() and os.fork()
-time.sleep(0.7)
+time.sleep(2.0)
 """
 BARS = Bars(
     times_the_better_peer={"chat": 2.0},
