@@ -1,5 +1,6 @@
 """Sets up the administration: tokens, operators' rights in Bayeux, and the HTTP API."""
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -187,7 +188,12 @@ def _keeper(
     bayeux: Bayeux, past: PastFigures, tallying: Tallying, replays: Replays, own: OwnFigures
 ) -> FigureKeeper:
     readings = FigureReadings(bayeux.state, own, lambda: replays.begun)
-    return FigureKeeper(bayeux.state, past, readings, tallying)
+    node = bayeux.state.node
+    return FigureKeeper(
+        *(bayeux.state, past, readings, tallying),
+        wall_s=lambda: node.now_ms() / 1000,
+        clock=asyncio.get_running_loop().time,
+    )
 
 
 def _shard_views(

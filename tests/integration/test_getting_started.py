@@ -141,9 +141,9 @@ def test_the_counters_balance_and_the_metrics_are_those_of_the_page(fresh_server
     overflow = 'holdfast_entries_discarded_total{reason="resource.overflow.queue.entries"}'
     assert metrics[overflow] == 1
     on_the_page = set(re.findall(r"holdfast_\w+", generate.metrics()))
-    # Those of several workers and of webhooks, which this server lacks.
+    # Those of several workers, of webhooks and of a backend, which this server lacks.
     others = re.compile(
-        "holdfast_(log|shard|linked|messages_early|requests_forwarded|connections_given|webhook)_"
+        "holdfast_(log|shard|linked|messages_early|requests_forwarded|connections_given|webhook|backend)_"
     )
     lacking = {name for name in on_the_page if others.match(name)}
     # The page names a histogram, which has several samples.

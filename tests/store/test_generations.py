@@ -13,7 +13,18 @@ from tests.store.store_process import KEYS, StoreProcess, store_process, until
 from tests.store.stored_scene import furnish, stored
 
 # What all generations share.
-SHARED = ("meta", "audit", "lakes", "journal:", "notes:", "pipeline:", "log", "facts", "inbox")
+SHARED = (
+    "meta",
+    "audit",
+    "lakes",
+    "journal:",
+    "notes:",
+    "pipeline:",
+    "log",
+    "facts",
+    "inbox",
+    "figures",
+)
 
 
 def test_everything_but_what_generations_share_has_the_generation_in_its_key(redis: Redis) -> None:
@@ -37,7 +48,7 @@ def test_no_two_generations_have_a_key_in_common_unless_they_share_it() -> None:
     for one, other in ((1, 2), (0, 1)):
         common = {name.removeprefix("{test}:") for name in keys_in(one) & keys_in(other)}
         assert all(name.startswith(SHARED) for name in common), common
-        assert len(common) == 11
+        assert len(common) == 12
 
 
 def test_all_generations_of_a_shard_are_in_one_slot() -> None:
