@@ -56,7 +56,7 @@ class Asked(NamedTuple):
 def show(server: Server, asked: Asked, shown: ListRange) -> None:
     """Print the figures and all rankings, or one ranking."""
     if asked.by is not None:
-        _show_ranking(server, asked.by, _ranking(server, asked.by, asked, shown), shown)
+        _show_ranking(server, asked.by, _ranking(server, asked.by, asked, shown))
         return
     found = server.get("/figures/past", asked.params)
     rankings = {by: _ranking(server, by, asked, shown) for by in TITLES}
@@ -72,7 +72,7 @@ def show(server: Server, asked: Asked, shown: ListRange) -> None:
     for by, ranking in rankings.items():
         if ranking["items"]:
             sys.stdout.write(f"\n{TITLES[by]}\n")
-            _print_ranking(ranking, shown)
+            _print_ranking(ranking)
 
 
 def _ranking(server: Server, by: str, asked: Asked, shown: ListRange) -> Json:
@@ -83,19 +83,19 @@ def _ranking(server: Server, by: str, asked: Asked, shown: ListRange) -> Json:
     return found
 
 
-def _show_ranking(server: Server, by: str, ranking: Json, shown: ListRange) -> None:
+def _show_ranking(server: Server, by: str, ranking: Json) -> None:
     if server.as_json:
         print_json(ranking)
         return
     sys.stdout.write(f"{TITLES[by]}, since {when(ranking['since'])}\n")
-    _print_ranking(ranking, shown)
+    _print_ranking(ranking)
 
 
-def _print_ranking(ranking: Json, shown: ListRange) -> None:
+def _print_ranking(ranking: Json) -> None:
     columns = ["name", "count"]
     if ranking["missing"]:
         columns.append("at_most")
-    print_items(columns, shown.sorted(ranking["items"]))
+    print_items(columns, ranking["items"])
 
 
 def _summary(found: Json) -> Json:

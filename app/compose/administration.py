@@ -143,7 +143,7 @@ def make_administration(
         letter_age_ms=settings.dead_letter_age,
         keeps_journal=settings.journal,
     )
-    tallying = Tallying(state)
+    tallying = Tallying(state, asyncio.get_running_loop().time)
     away_s = dict if forwarding is None else forwarding.away_s
     results = PipelineResults(reader, store.keys)
     frames = JournalFrames(reader, store.keys, placement.node(settings.node))

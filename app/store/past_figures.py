@@ -107,16 +107,14 @@ class PastFigures:
             if ranking.counts or ranking.missing:
                 self._rank(kind, row.at, ranking)
 
-    def _rank(self, kind: str, minute: int, ranking: Ranking) -> None:
+    def _rank(self, kind: str, minute: int, given: Ranking) -> None:
+        ranking = given.renamed(short)
         for places in ranking_places(kind):
             at, field = places.begin(minute), places.field(minute)
             total = Ranking()
             if self._begins.get(field) == at:
                 _, total = unpack_ranking(self._records[field])
-            counts: dict[str, int] = {}
-            for name, count in ranking.counts.items():
-                counts[short(name)] = counts.get(short(name), 0) + count
-            total.add(counts, ranking.missing)
+            total.add(ranking.counts, ranking.missing)
             self._put(field, at, pack_ranking(at, total))
 
     def _put(self, field: str, at: int, record: bytes) -> None:

@@ -111,9 +111,9 @@ class LiveServer(Server):
             version="1.2",
             letters=self.letters.search.statistics,
         )
-        tallying = Tallying(state)
         # What the clocks show for the figures of the past.
         self.wall_s, self.running_s = 1_790_000_000.0, 0.0
+        tallying = Tallying(state, lambda: self.now)
         self.figure_keeper = FigureKeeper(
             state,
             PastFigures(here.store, reader),
@@ -148,7 +148,7 @@ class LiveServer(Server):
             TopicResource(server),
             LetterResource(server, self.letters, self.replays),
             MessageResource(server, search, frames),
-            PastResource(self.figure_keeper, 0, lambda: self.wall_s),
+            PastResource(self.figure_keeper, 0),
             UpgradeResource(server, here.store.layout, self._finish_upgrade),
             SystemResource(
                 server,

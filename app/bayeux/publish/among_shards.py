@@ -117,10 +117,10 @@ class AmongShards(Publishing):
         """Publish a request for one session here, or for one of another shard."""
         request = qos.request
         publish.addressed, publish.is_subscribable = self._choose(publish), False
-        is_here = bool(publish.addressed)
-        if request is None or is_here:
-            if request is not None:
-                request.unheard = ()
+        if request is None:
+            return self._state.hub.publish(publish)
+        if publish.addressed:
+            request.unheard = ()
             return self._state.hub.publish(publish)
         asking = {"enclosed": [publish.message], "persistent": publish.persistent}
         if request.is_durable:

@@ -4,7 +4,7 @@ A ranking forgets the smallest counts when there are too many names. It counts n
 and knows how many each may lack at most, also after others were added to it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Final
 
@@ -44,6 +44,14 @@ class Ranking:
         lost = sorted(self.counts.values())[-most - 1]
         self.counts = {name: count - lost for name, count in self.counts.items() if count > lost}
         self.missing += lost
+
+    def renamed(self, rename: Callable[[str], str]) -> "Ranking":
+        """Return the same with other names; those that become the same are one."""
+        counts: dict[str, int] = {}
+        for name, count in self.counts.items():
+            new = rename(name)
+            counts[new] = counts.get(new, 0) + count
+        return Ranking(counts, self.missing)
 
     def first(self) -> list[tuple[str, int]]:
         """Return the names with their counts, the largest first."""

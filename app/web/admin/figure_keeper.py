@@ -45,14 +45,14 @@ class FigureKeeper:
         readings: FigureReadings,
         tallying: Tallying,
         *,
-        wall_s: Callable[[], float] = time.time,
-        clock: Callable[[], float] = time.monotonic,
+        wall_s: Callable[[], float],
+        clock: Callable[[], float],
     ) -> None:
-        self.past = past
+        self.past, self.wall_s = past, wall_s
         self._state = state
         self._readings = readings
         self._tallying = tallying
-        self._wall_s, self._clock = wall_s, clock
+        self._clock = clock
         self._noting, self._reading = asyncio.Lock(), asyncio.Lock()
         self._is_loaded = False
         # When the time began that is not noted yet, and until when a reading is good.
@@ -70,7 +70,7 @@ class FigureKeeper:
                 await self._write()
             except Exception:
                 log.exception("the figures of a minute could not be noted")
-            await asyncio.sleep(_MINUTE_S - self._wall_s() % _MINUTE_S)
+            await asyncio.sleep(_MINUTE_S - self.wall_s() % _MINUTE_S)
             try:
                 await self.note()
             except StoreUnavailable:
@@ -100,7 +100,7 @@ class FigureKeeper:
                 self._is_loaded = True
             waiting = await self._tallying.waiting(within_s)
             spent_s = await self._count_receivers()
-            now, wall_s = self._clock(), self._wall_s()
+            now, wall_s = self._clock(), self.wall_s()
             # The minute in which most of this time was: the clock may have been set meanwhile.
             served_s, self._since = now - self._since, now
             at = max(0, int((wall_s - served_s / 2) // _MINUTE_S))

@@ -81,11 +81,13 @@ class FigureReadings:
         """Return the rankings since the last time. Hand-overs must be counted before."""
         recent = self._state.ledger.rankings
         senders = recent.senders.take()
+        # What the server itself publishes has no sender.
+        senders.counts.pop("", None)
         errors = dict(self._state.counters.errors)
         rose = {name: count - self._errors.get(name, 0) for name, count in errors.items()}
         self._errors = errors
         return {
-            SENDERS: _renamed(senders, lambda name: name.removeprefix(_SENT_AS)),
+            SENDERS: senders.renamed(lambda name: name.removeprefix(_SENT_AS)),
             CHANNELS: recent.channels.take(),
             RECEIVERS: recent.receivers.take(),
             ERRORS: Ranking({name: count for name, count in rose.items() if count}),
@@ -132,12 +134,3 @@ def _rise(after: Sequence[int], before: Sequence[int]) -> list[int]:
 def _buckets(histogram: Histogram) -> list[int]:
     """Return how many times are in each bucket, and behind the last bound."""
     return [after - before for before, after in pairwise((0, *histogram.totals()))]
-
-
-def _renamed(ranking: Ranking, rename: Callable[[str], str]) -> Ranking:
-    """Return a ranking with other names; those that become the same are one."""
-    counts: dict[str, int] = {}
-    for name, count in ranking.counts.items():
-        if name:
-            counts[rename(name)] = counts.get(rename(name), 0) + count
-    return Ranking(counts, ranking.missing)

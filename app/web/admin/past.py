@@ -1,8 +1,7 @@
 """The figures of the last day and month, and who publishes and gets most."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
@@ -132,18 +131,14 @@ class PastResource:
 
     Args:
         number: The shard of this process.
-        wall_s: Reads the wall clock, in seconds since 1970.
     """
 
-    def __init__(
-        self, keeper: FigureKeeper, number: int, wall_s: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, keeper: FigureKeeper, number: int) -> None:
         self._keeper = keeper
         self._number = number
         # One answer is made at a time: slices of a hundred at once are long together, and so many
         # rows need a gigabyte.
         self._making = asyncio.Lock()
-        self._wall_s = wall_s
 
     @route("GET", "/figures/past")
     async def past(
@@ -190,7 +185,7 @@ class PastResource:
 
     def _minutes(self, since: int | None, until: int | None) -> tuple[int, int, int]:
         """Return the first minute, the one behind the last one, and the present one."""
-        now_ms = round(self._wall_s() * _MS_PER_S)
+        now_ms = round(self._keeper.wall_s() * _MS_PER_S)
         end_ms = now_ms if until is None else min(until, now_ms)
         begin_ms = end_ms - _DAY_MS + MS_PER_MINUTE if since is None else since
         now = now_ms // MS_PER_MINUTE

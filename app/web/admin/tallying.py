@@ -3,6 +3,7 @@
 import asyncio
 import math
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.bayeux.state.server_state import ServerState
@@ -23,10 +24,14 @@ class Waiting(NamedTuple):
 
 
 class Tallying:
-    """Counts for one caller after the other."""
+    """Counts for one caller after the other.
 
-    def __init__(self, state: ServerState) -> None:
-        self._state = state
+    Args:
+        clock: Reads a clock that cannot be set, in seconds.
+    """
+
+    def __init__(self, state: ServerState, clock: Callable[[], float]) -> None:
+        self._state, self._clock = state, clock
         self._counting = asyncio.Lock()
         # What the last count has found, and when.
         self._latest = Waiting(0, 0, 0)
@@ -34,7 +39,7 @@ class Tallying:
 
     async def waiting(self, within_s: float) -> Waiting:
         """Return what waits, by a count that is no older than this."""
-        if time.monotonic() >= self._counted_at + within_s:
+        if self._clock() >= self._counted_at + within_s:
             await self.count()
         return self._latest
 
@@ -56,5 +61,6 @@ class Tallying:
         oldest = tally.oldest.first()
         first = oldest[0].oldest if oldest else None
         id = 0 if first is None else first.id
-        self._latest, self._counted_at = Waiting(tally.waiting, tally.in_flight, id), ends_at
+        self._latest = Waiting(tally.waiting, tally.in_flight, id)
+        self._counted_at = self._clock()
         return tally, spent_s + time.thread_time() - begun
