@@ -51,7 +51,7 @@ export function drawn({past, tops}, chosen) {
             chart("Errors and dead letters", brief, ["errors", "one", ({errors}) => errors], ["died", "two", ({dead}) => dead]),
             chart("Sessions", brief, ["sessions", "one", ({sessions}) => sessions])),
         marks.length > 0 && list(marks),
-        h("details", {class: "past"}, h("summary", {}, "The charts as a table"), table(past, chosen)),
+        h("details", {class: "past", open: "past" in chosen}, h("summary", {}, "The charts as a table"), table(past, chosen)),
         h("div", {class: "grid"}, RANKINGS.map(([, title], place) => ranking(title, tops[place]))),
     ];
 }
@@ -82,22 +82,30 @@ const list = (marks) => h("ul", {class: "marks", "aria-label": "Marks in the cha
     marks.length > MOST_MARKS && h("li", {class: "faint"}, `and ${count(marks.length - MOST_MARKS)} before`));
 
 function table(past, chosen) {
-    const show = (name, value, kind = "number") => [name, value, kind];
-    const latency = (part) => (row) => span(within(past, part)(row));
+    const [half, most] = [0.5, 0.99].map((part) => within(past, part));
+    const rows = past.rows.toReversed().map((row) => ({
+        ...row,
+        publish_rate: perSecond("published")(row),
+        ack_rate: perSecond("acked")(row),
+        half: half(row),
+        most: most(row),
+        began: MARKS.filter(([name]) => row[name]).map(([, , text]) => text).join(", "),
+    }));
+    const number = (name, show, field) => [name, (row) => show(row[field]), "number", field];
     return sheet("The past by step", [
-        show("From", (row) => h("time", {}, time(row.time)), ""),
-        show("Messages per second", (row) => rate(perSecond("published")(row))),
-        show("Acknowledged per second", (row) => rate(perSecond("acked")(row))),
-        show("Failed", ({failed}) => count(failed)),
-        show("Half within", latency(0.5)),
-        show("99 % within", latency(0.99)),
-        show("Waiting", ({waiting}) => count(waiting)),
-        show("In flight", (row) => count(row.in_flight)),
-        show("Errors", ({errors}) => count(errors)),
-        show("Died", ({dead}) => count(dead)),
-        show("Sessions", ({sessions}) => count(sessions)),
-        show("Began", (row) => MARKS.filter(([name]) => row[name]).map(([, , text]) => text).join(", "), ""),
-    ], past.rows.toReversed(), "No server ran.", order([""], chosen, "past"));
+        ["From", (row) => h("time", {}, time(row.time)), "", "time"],
+        number("Messages per second", rate, "publish_rate"),
+        number("Acknowledged per second", rate, "ack_rate"),
+        number("Failed", count, "failed"),
+        number("Half within", span, "half"),
+        number("99 % within", span, "most"),
+        number("Waiting", count, "waiting"),
+        number("In flight", count, "in_flight"),
+        number("Errors", count, "errors"),
+        number("Died", count, "dead"),
+        number("Sessions", count, "sessions"),
+        ["Began", ({began}) => began, "", "began"],
+    ], rows, "No server ran.", order([""], chosen, "past"));
 }
 
 /** Who came most often. A count may be too low by what is said behind it. */

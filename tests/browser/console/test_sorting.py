@@ -8,12 +8,14 @@ from urllib.parse import parse_qsl, urlencode
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from holdfast.web.admin.figure_readings import COUNTS, LENGTHS
 from tests.browser.console.steps import addresses, look_at, sign_in
 from tests.browser.console.workers_shown import rows, show_three
 from tests.browser.console.world import World, examined
 
 # Columns of buttons and links, and of what has no order.
 NO_DATA = {"", "Details"}
+STEP_MS = 600_000
 # What is known of nothing.
 UNKNOWN = {"", "\N{EN DASH}"}
 # The hours of latencies are many, and all alike.
@@ -41,6 +43,21 @@ def _something_is_on_every_page(world: World, page: Page) -> None:
     # What is stuck now changes from second to second.
     told = {**world.ask("GET", "now"), "shards": {"items": rows(), "more": 0}}
     page.route("**/admin/api/v1/now?*", lambda route: route.fulfill(json=told))
+    # A new server has no past yet, or one row of it.
+    past = world.ask("GET", f"figures/past?step={STEP_MS}")
+    past |= {"rows": [known_row(past, number) for number in range(1, 4)]}
+    page.route("**/admin/api/v1/figures/past?*", lambda route: route.fulfill(json=past))
+
+
+def known_row(past: dict[str, Any], number: int) -> dict[str, Any]:
+    """What a step counted, of which nothing is as in the step before."""
+    buckets = {name: [0] * number + [1] + [0] * 9 for name in past["bounds"]}
+    counts = dict.fromkeys([*COUNTS, *LENGTHS], number)
+    begin = past["since"] // STEP_MS * STEP_MS
+    return {
+        **buckets, **counts, "holds": number % 2, "replays": 0,
+        "time": begin + number * STEP_MS, "served_ms": STEP_MS,
+    }  # fmt: skip
 
 
 def by_column(page: Page) -> Iterator[list[Head | None]]:
