@@ -186,9 +186,14 @@ class RivalLease:
         return self._states > 1
 
     @property
+    def stood_s(self) -> float:
+        """For how long the epoch and lease have not changed while they were watched."""
+        return self._clock() - self._since
+
+    @property
     def unraised(self) -> str:
         """The epoch and lease, if they have not changed for so long that their holder is silent."""
-        return self._state if self._clock() - self._since >= LEASE_S else ""
+        return self._state if self.stood_s >= LEASE_S else ""
 
 
 def _at_once(then: Callable[[], None]) -> None:
