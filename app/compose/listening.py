@@ -41,13 +41,13 @@ def listen(addresses: ListenAddresses, succession: Succession) -> ListeningSocke
     admin: list[socket.socket] = []
     if addresses.admin is not None:
         with naming(addresses.admin, "admin"):
-            admin = _sockets_of(addresses.admin, ADMIN, succession)
+            admin = sockets_of(addresses.admin, ADMIN, succession)
     own: list[socket.socket] = []
     if addresses.own is not None:
         with naming(addresses.own, "own-port"):
-            own = _sockets_of(addresses.own, OWN, succession)
+            own = sockets_of(addresses.own, OWN, succession)
     with naming(addresses.main, "port"):
-        return ListeningSockets(_sockets_of(addresses.main, MAIN, succession) + own, admin)
+        return ListeningSockets(sockets_of(addresses.main, MAIN, succession) + own, admin)
 
 
 def listen_for_commands(data: Path, succession: Succession) -> None:
@@ -92,7 +92,8 @@ def naming(address: Address, setting: str) -> Iterator[None]:
         raise CannotStart(text) from error
 
 
-def _sockets_of(address: Address, name: str, succession: Succession) -> list[socket.socket]:
+def sockets_of(address: Address, name: str, succession: Succession) -> list[socket.socket]:
+    """Return the sockets of a listener, inherited by its name or opened. Raises `OSError`."""
     found = inherited(name, succession)
     if not address.is_of(found):
         if found and not succession.is_successor:

@@ -14,6 +14,11 @@ def data_of(directory: Path, shard: int) -> Path:
     return directory / _SHARDS / str(shard) if shard else directory
 
 
+def far_link_in(links: Path, shard: int) -> Path:
+    """Return the same, given the directory of links."""
+    return links / f"{shard}.tcp.sock"
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """The shard of this process, and where the shards of this machine have their files.
@@ -60,6 +65,10 @@ class Placement:
     def link_of(self, shard: int) -> Path:
         """Return the socket at which a shard takes what others forward."""
         return self.links / f"{shard}.sock"
+
+    def far_link_of(self, shard: int) -> Path:
+        """Return the socket at which a shard takes connections for links to other hosts."""
+        return far_link_in(self.links, shard)
 
     def giving_of(self, shard: int) -> Path:
         """Return the socket at which a shard takes connections that others give."""

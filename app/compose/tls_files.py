@@ -20,8 +20,8 @@ def read_tls(settings: Settings) -> ssl.SSLContext | None:
     try:
         tls.load_cert_chain(settings.tls_cert, settings.tls_key)
     except (OSError, ssl.SSLError) as error:
-        _check_readable("tls_cert", settings.tls_cert)
-        _check_readable("tls_key", settings.tls_key)
+        check_readable("tls_cert", settings.tls_cert)
+        check_readable("tls_key", settings.tls_key)
         raise CannotStart(
             f"tls_cert, tls_key: {settings.tls_cert} must have a certificate in PEM, and "
             f"{settings.tls_key} its key: {error}"
@@ -30,7 +30,7 @@ def read_tls(settings: Settings) -> ssl.SSLContext | None:
         try:
             tls.load_verify_locations(settings.tls_client_ca)
         except (OSError, ssl.SSLError) as error:
-            _check_readable("tls_client_ca", settings.tls_client_ca)
+            check_readable("tls_client_ca", settings.tls_client_ca)
             raise CannotStart(
                 f"tls_client_ca: {settings.tls_client_ca} must have certificates in PEM: {error}"
             ) from error
@@ -55,7 +55,7 @@ def reload_tls(settings: Settings, listeners: Iterable[Listener]) -> None:
         log.info("new connections use the certificate in %s", settings.tls_cert)
 
 
-def _check_readable(setting: str, path: Path | None) -> None:
+def check_readable(setting: str, path: Path | None) -> None:
     """Raise `CannotStart` with the name of a file that cannot be read: OpenSSL names none."""
     if path is None:
         return

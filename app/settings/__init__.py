@@ -12,6 +12,7 @@ from holdfast.settings.delivery import DeliverySettings
 from holdfast.settings.environment import OF_THE_COMMAND_LINE, given_by_environment
 from holdfast.settings.extensions import ExtensionSettings
 from holdfast.settings.limits import LimitSettings, QuotaSettings
+from holdfast.settings.links import LinkSettings
 from holdfast.settings.login import BackendSettings, LoginSettings
 from holdfast.settings.protocol import BayeuxSettings, TransportSettings
 from holdfast.settings.section import Section
@@ -47,6 +48,7 @@ class Settings(
     DeliverySettings,
     BayeuxSettings,
     StoreSettings,
+    LinkSettings,
     ServerSettings,
 ):
     """Every setting, with CometD's names and defaults where it has one; times in milliseconds."""

@@ -19,10 +19,11 @@ VARIABLE = "HOLDFAST_CONTROL"
 STATE_VARIABLE = "HOLDFAST_SUPERVISOR_STATE"
 # Of the form of that. An importer says which one the code that it has imported can go on with.
 STATE_VERSION = 1
-# Of kept descriptors: the lock of the data directory, the socket at which other shards of this
-# machine connect, and the socket for commands.
+# Of kept descriptors: the lock of the data directory, the sockets at which other shards of this
+# machine and those of other machines connect, and the socket for commands.
 LOCK = "lock"
 LINK = "link"
+FAR_LINK = "link.tcp"
 CONTROL = "control"
 # Where commands find that socket, in the data directory.
 CONTROL_FILE = "control.sock"
@@ -38,7 +39,7 @@ MOST_DESCRIPTORS = 64
 
 def is_own(name: str) -> bool:
     """Return whether each shard has its own descriptor of this name. Others are all shards'."""
-    return name in (LOCK, LINK) or name.startswith(f"{OWN}.")
+    return name in (LOCK, LINK, FAR_LINK) or name.startswith(f"{OWN}.")
 
 
 class Say(StrEnum):

@@ -56,6 +56,9 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "tls_cert": (Path("cert.pem"), ["cert.pem"]),
     "tls_key": (Path("key.pem"), ["key.pem"]),
     "tls_client_ca": (Path("ca.pem"), ["ca.pem"]),
+    "link_cert": (Path("link.pem"), ["link.pem"]),
+    "link_key": (Path("link.key"), ["link.key"]),
+    "link_ca": (Path("links.pem"), ["links.pem"]),
     "hsts": (86400, ["86400"]),
     "fast_lane": (False, []),
     "restart_timeout": (24, ["24"]),
@@ -233,6 +236,9 @@ COMPANIONS = {
     "tls_cert": ["--tls-key", "key.pem"],
     "tls_key": ["--tls-cert", "cert.pem"],
     "tls_client_ca": ["--tls-cert", "cert.pem", "--tls-key", "key.pem"],
+    "link_cert": ["--link-key", "link.key", "--link-ca", "links.pem"],
+    "link_key": ["--link-cert", "link.pem", "--link-ca", "links.pem"],
+    "link_ca": ["--link-cert", "link.pem", "--link-key", "link.key"],
 }
 
 WRONG: list[tuple[str, str]] = [
@@ -285,6 +291,9 @@ WRONG: list[tuple[str, str]] = [
     ("tls_client_ca", "ca.pem"),
     ("tls_cert", "cert.pem"),
     ("tls_key", "key.pem"),
+    ("link_cert", "link.pem"),
+    ("link_key", "link.key"),
+    ("link_ca", "links.pem"),
     ("durability", "replicas"),
     ("durability", "replicas:0"),
     ("durability", "replicas:10"),

@@ -24,13 +24,17 @@ class Authority:
         made = self._sign(self._name, self._key, datetime.now(UTC), is_authority=True)
         self.file = self._write(f"{name}.pem", made.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, name: str, *units: str, ago: timedelta = timedelta()) -> tuple[Path, Path]:
+    def issue(
+        self, name: str, *units: str, ago: timedelta = timedelta(), at: str = "127.0.0.1"
+    ) -> tuple[Path, Path]:
         """Return the files of a certificate and its key; it was issued some time ago."""
         self._count += 1
         key = ec.generate_private_key(ec.SECP256R1())
         subject = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
         subject += [x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, each) for each in units]
-        made = self._sign(x509.Name(subject), key, datetime.now(UTC) - ago, is_authority=False)
+        made = self._sign(
+            x509.Name(subject), key, datetime.now(UTC) - ago, is_authority=False, at=at
+        )
         pem = serialization.Encoding.PEM
         secret = key.private_bytes(
             pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -54,8 +58,9 @@ class Authority:
         since: datetime,
         *,
         is_authority: bool,
+        at: str = "127.0.0.1",
     ) -> x509.Certificate:
-        here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(at))])
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
         usage = x509.KeyUsage(

@@ -20,6 +20,10 @@ class Kind(IntEnum):
     # From both, before all others
     HELLO = 0  # who this is
 
+    # From both, between two hosts
+    BEAT = 43  # this process lives, and so does the connection
+    MOVED = 44  # nothing follows on this connection: read the next one
+
     # From the door
     SPEAKER = 1  # a place, and who speaks: from now on exchanges name the place
     EXCHANGE = 2  # an exchange, and its request
@@ -117,6 +121,23 @@ class FrameReader:
         self._pieces = [data[begin:]] if begin < end else []
         self._size, self._needed = end - begin, needed
         return frames
+
+
+def first_in(data: bytes, most: int) -> tuple[Frame, bytes] | None:
+    """Return the first frame and what is behind it, or None as long as it is incomplete.
+
+    Raises `FrameUnreadable`, also if its data have more than so many bytes.
+    """
+    if len(data) < _HEAD.size:
+        return None
+    size, number_of_kind, number = _HEAD.unpack_from(data)
+    kind = _KINDS.get(number_of_kind)
+    if size > most or kind is None:
+        raise FrameUnreadable(f"a frame of kind {number_of_kind} and {size} bytes")
+    behind = _HEAD.size + size
+    if len(data) < behind:
+        return None
+    return (kind, number, data[_HEAD.size : behind]), data[behind:]
 
 
 # What frames carry

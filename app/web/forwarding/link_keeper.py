@@ -22,6 +22,9 @@ _GREETING_S: Final = 5.0
 class LinkKeeper:
     """Connects to another shard, and again whenever the link is lost, until cancelled."""
 
+    # Whether the shard is on this host, as far as is known.
+    is_near = True
+
     def __init__(self, shard: int, path: Path, hello: Hello, far: FarShard) -> None:
         self._shard, self._path, self._hello, self._far = shard, path, hello, far
         # What was logged last, which is not repeated with every attempt.
@@ -46,17 +49,25 @@ class LinkKeeper:
             if fault is None:
                 self._far.open(link)
 
-        greet(link, self._hello, self._fault_of, settle)
+        greet(link, self._greeting(), self._fault_of, settle)
         try:
             async with asyncio.timeout(_GREETING_S):
                 await self._connect(link)
                 await asyncio.wait((greeted, link.ended), return_when=asyncio.FIRST_COMPLETED)
             if not greeted.done():
                 return False
-            await asyncio.shield(link.ended)
+            await self._last(link)
             return greeted.result()
         finally:
             link.close()
+
+    def _greeting(self) -> Hello:
+        """Return what to say on a new link."""
+        return self._hello
+
+    async def _last(self, link: Link) -> None:
+        """Return when the link has ended."""
+        await asyncio.shield(link.ended)
 
     async def _connect(self, link: Link) -> None:
         loop = asyncio.get_running_loop()
@@ -67,11 +78,16 @@ class LinkKeeper:
             raise
 
     def _fault_of(self, peer: Hello) -> str | None:
-        fault = self._hello.fault_of(peer)
-        if fault is None and peer.shard != self._shard:
-            fault = f"it says that it is shard {peer.shard}"
+        fault = self._refusal_of(peer)
         if fault != self._logged:
             self._logged = fault
             if fault is not None:
                 log.error("the link to shard %d is refused: %s", self._shard, fault)
+        return fault
+
+    def _refusal_of(self, peer: Hello) -> str | None:
+        """Return why this peer is not the shard that was asked for, or None."""
+        fault = self._hello.fault_of(peer)
+        if fault is None and peer.shard != self._shard:
+            fault = f"it says that it is shard {peer.shard}"
         return fault

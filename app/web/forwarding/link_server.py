@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.web.forwarding.hello import Hello, greet
 from holdfast.web.forwarding.request_home import Home
+from holdfast.web.forwarding.shard_link import Link
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,9 @@ class LinkServer:
         """Accept links, again after `stop_accepting`."""
         if self._listening is not None and self._server is None:
             copy, loop = self._listening.dup(), asyncio.get_running_loop()
-            self._server = await loop.create_unix_server(self._make_link, sock=copy, **_KEEPS_FILE)
+            self._server = await loop.create_unix_server(
+                lambda: self.begin_link().as_protocol(), sock=copy, **_KEEPS_FILE
+            )
 
     def stop_accepting(self) -> None:
         """Accept no more: who connects waits for the process that accepts next."""
@@ -85,7 +88,8 @@ class LinkServer:
             if home.passage is not None:
                 home.passage.open()
 
-    def _make_link(self) -> asyncio.Protocol:
+    def begin_link(self) -> Link:
+        """Return the end of a new link, for a connection that is being made."""
         home = self._home()
         self._homes[home] = None
         home.link.ended.add_done_callback(lambda _: self._homes.pop(home, None))
@@ -102,7 +106,7 @@ class LinkServer:
                 home.begin(shards[0])
 
         greet(home.link, self._hello, check, greeted)
-        return home.link.as_protocol()
+        return home.link
 
     def close(self) -> None:
         """Listen no longer, and close all links."""

@@ -31,7 +31,11 @@ class Link:
     def __init__(
         self, handlers: Handlers, lost: Callable[[], None], resumed: Callable[[], None]
     ) -> None:
-        self._handlers, self._lost, self._resumed = handlers, lost, resumed
+        # What frames do now, and after the first one.
+        self._handlers = self._later = handlers
+        self._lost, self._resumed = lost, resumed
+        # The form of frames that both ends have agreed on; 0 before that.
+        self.form = 0
         self._reader = FrameReader()
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -56,13 +60,19 @@ class Link:
 
     def expect(self, kind: Kind, handle: Callable[[int, bytes], None]) -> None:
         """Let the first frame of the peer be of this kind, and refuse all others before it."""
-        handlers = self._handlers
 
         def begin(number: int, data: bytes) -> None:
-            self._handlers = handlers
+            self._handlers = self._later
             handle(number, data)
 
         self._handlers = {kind: begin}
+
+    def hear(self, kind: Kind, handle: Callable[[int, bytes], None]) -> None:
+        """Let frames of one more kind do something; not before the one that is expected first."""
+        is_begun = self._handlers is self._later
+        self._later = {**self._later, kind: handle}
+        if is_begun:
+            self._handlers = self._later
 
     def collect(self, collected: Callable[[], bytes]) -> None:
         """Ask for frames that are collected, whenever others are about to leave.

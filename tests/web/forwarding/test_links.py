@@ -1,16 +1,19 @@
 """Links are made between the shards of one deployment, and made again when they are lost."""
 
 import asyncio
+import json
 import socket
 import stat
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvloop
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.compose.forwarding import listen_for_links
 from holdfast.compose.placement import Placement
@@ -32,6 +35,7 @@ from tests.web.rig import Rig
 
 HOME = Hello(shard=1, count=2, deployment="here", release="1.0")
 DOOR = replace(HOME, shard=0)
+LATER = replace(HOME, form=hellos.HIGHEST + 1, highest=hellos.HIGHEST + 1)
 
 
 class Inlet:
@@ -196,7 +200,7 @@ async def test_a_lost_link_is_made_again(path: Path) -> None:
     [
         (replace(HOME, deployment="there"), "another deployment, there, of 2 shards"),
         (replace(HOME, count=3), "another deployment, here, of 3 shards"),
-        (replace(HOME, form=hellos.FORM + 1), "release 1.0 has frames of form 2, not 1"),
+        (LATER, "release 1.0 has frames of form 2, not 1"),
         (replace(HOME, shard=0), "it says that it is shard 0"),
         (replace(HOME, shard=7), "it says that it is shard 7"),
     ],
@@ -238,10 +242,80 @@ async def test_nothing_is_heard_before_a_greeting(
     assert "it brought CLOSED from the wrong side" in caplog.text
 
 
-@pytest.mark.parametrize("data", [b"{", b"{}", b"[]", b"7"])
+@pytest.mark.parametrize("data", [b"{", b"{}", b"[]", b"7", b"\xff", b"[" * 100_000])
 def test_what_is_no_greeting_is_refused(data: bytes) -> None:
     with pytest.raises(FrameUnreadable, match="a greeting"):
         Hello.unpack(data)
+
+
+# What the release before hosts says.
+PLAIN = {"shard": 1, "count": 2, "deployment": "here", "release": "1.0", "form": 1}
+
+
+def test_a_greeting_without_hosts_is_as_it_was_before_there_were_any() -> None:
+    assert HOME.pack()[13:] == json.dumps(PLAIN).encode()
+    assert Hello.unpack(json.dumps(PLAIN).encode()) == HOME
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shard": "1"},
+        {"shard": True},
+        {"count": None},
+        {"deployment": ["here"]},
+        {"release": {}},
+        {"form": 1.5},
+        {"highest": "2"},
+        {"host": 7},
+        {"link": None},
+        {"renews": 1},
+    ],
+    ids=str,
+)
+def test_a_greeting_with_a_field_of_another_kind_is_refused(change: dict[str, Any]) -> None:
+    [name] = change
+    with pytest.raises(FrameUnreadable, match=f"a greeting: {name} is"):
+        Hello.unpack(json.dumps(PLAIN | change).encode())
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=3))
+def test_any_field_of_a_greeting_is_read_or_refused(value: object) -> None:
+    for name in ("shard", "count", "deployment", "release", "form", "highest", "host", "link"):
+        try:
+            peer = Hello.unpack(json.dumps(PLAIN | {name: value}).encode())
+        except FrameUnreadable:
+            continue
+        assert getattr(peer, name) == value
+        # A fault has a cause.
+        assert DOOR.fault_of(peer) is None or value != PLAIN.get(name)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_greeting_or_refused(data: bytes) -> None:
+    with suppress(FrameUnreadable):
+        assert Hello.unpack(data).pack()
+
+
+@pytest.mark.parametrize(
+    ("own", "peer", "form"),
+    [
+        ((1, 1), (1, 1), 1),
+        ((1, 2), (1, 1), 1),
+        ((1, 3), (2, 5), 3),
+        ((1, 1), (2, 3), None),
+        ((3, 4), (1, 2), None),
+    ],
+)
+def test_two_releases_take_the_highest_form_that_both_have(
+    own: tuple[int, int], peer: tuple[int, int], form: int | None
+) -> None:
+    mine, other = (
+        replace(hello, form=lowest, highest=highest)
+        for hello, (lowest, highest) in ((DOOR, own), (HOME, peer))
+    )
+    assert mine.form_with(other) == other.form_with(mine) == form
+    assert Hello.unpack(other.pack()[13:]) == other
 
 
 def test_a_greeting_of_a_later_form_may_have_more_fields() -> None:
