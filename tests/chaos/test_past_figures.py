@@ -4,13 +4,15 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 import pytest
 
+from tests.chaos.test_standby import Pair
 from tests.chaos.test_webhooks_of_workers import has_restarted
 from tests.chaos.test_workers import Deployment, until
 from tests.web.people import until as answered
@@ -30,10 +32,19 @@ def deployment(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Deplo
     made.close()
 
 
+class Operated(Protocol):
+    """A server whose operator has the token in its data directory."""
+
+    data: Path
+
+    @property
+    def url(self) -> str: ...
+
+
 class Reader:
     """Reads the figures, of all workers and of each."""
 
-    def __init__(self, deployment: Deployment, http: aiohttp.ClientSession) -> None:
+    def __init__(self, deployment: Operated, http: aiohttp.ClientSession) -> None:
         self._deployment, self._http = deployment, http
         token = (deployment.data / "admin-token").read_text().strip()
         self._headers = {"Authorization": f"Bearer {token}"}
@@ -83,3 +94,33 @@ async def test_figures_agree_with_books_over_restarts_and_kills(deployment: Depl
         top = await reader.ask("top", by="channels")
         [channel] = [each for each in top["items"] if each["name"] == CHANNEL]
         assert channel["count"] == channel["at_most"] == await reader.published()
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+async def test_a_standby_goes_on_with_the_figures(tmp_path: Path, workers: int) -> None:
+    async with AsyncExitStack() as stack:
+        pair = Pair(tmp_path, stack, workers)
+        await pair.begin()
+        http = await stack.enter_async_context(aiohttp.ClientSession())
+        server = pair.first
+        publisher = await stack.enter_async_context(Publisher(lambda: server.url, CHANNEL))
+        await publisher.publish(20)
+        # This writes the figures.
+        assert await pair.first.restart() == ""
+        await publisher.publish(10)
+        await pair.first.kill_all()
+        await pair.second.serves()
+        server, reader = pair.second, Reader(pair.second, http)
+        published, starts = await reader.published(), await reader.starts()
+        assert 20 <= published <= 20 + 10
+        # Those of the first, of its restart unless that was not written, and of the standby.
+        assert 2 * workers <= starts <= 3 * workers
+        pair.first.begin()
+        await pair.first.waits()
+        await publisher.publish(5)
+        # One that stops in order loses nothing.
+        assert await pair.second.stop() == 0
+        await pair.first.serves()
+        reader = Reader(pair.first, http)
+        assert await reader.published() == published + 5
+        assert await reader.starts() == starts + workers

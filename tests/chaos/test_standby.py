@@ -34,12 +34,15 @@ ORDER = {"channel": "/orders", "data": 1, "ext": {"delivery": {"persistent": Tru
 
 
 class Pair(Stage):
-    """A server and its standby."""
+    """A server and its standby, with the same settings."""
 
-    def __init__(self, home: Path, stack: AsyncExitStack, workers: int = 1) -> None:
+    def __init__(
+        self, home: Path, stack: AsyncExitStack, workers: int = 1, **settings: Any
+    ) -> None:
         super().__init__(home, stack)
         self.workers = workers
-        self.first, self.second = self.twin("first"), self.twin("second")
+        self.first = self.twin("first", **settings)
+        self.second = self.twin("second", **settings)
 
     def twin(self, name: str, **settings: Any) -> Twin:
         found = self.server(name, kind=Twin, workers=self.workers, **settings)

@@ -29,8 +29,12 @@ class Shop:
         self.done: list[tuple[int, str]] = []
         # The id of each message whenever it was heard.
         self.ids: dict[int, set[str]] = {}
-        self.repeats = 0
-        self._answered = asyncio.Event()
+        # The message of each call.
+        self.heard: list[int] = []
+        # Whether calls are answered.
+        self.is_open = asyncio.Event()
+        self.is_open.set()
+        self._called, self._answered = asyncio.Event(), asyncio.Event()
         self._random = random.Random(7)
         self._receiver = WebhookReceiver()
 
@@ -52,14 +56,20 @@ class Shop:
     def url(self) -> str:
         return self._receiver.url
 
+    @property
+    def repeats(self) -> int:
+        return len(self.heard) - len(self.ids)
+
     def _plan(self) -> None:
         self._receiver.plan.extend([self._answer] * 5000)
 
     async def _answer(self, request: web.Request) -> web.Response:
         call = self._receiver.calls[-1]
         number, id = call.data, call.id
-        self.repeats += number in self.ids
+        self.heard.append(number)
         self.ids.setdefault(number, set()).add(id)
+        self._called.set()
+        await self.is_open.wait()
         what = self._random.random()
         if what < 0.05:
             return web.Response(status=503)
@@ -69,6 +79,13 @@ class Shop:
             # It has done its work, and its answer is lost.
             request.transport.close()
         return web.Response(status=204)
+
+    async def is_called(self, times: int = 1) -> None:
+        """Wait until it has got so many calls."""
+        async with asyncio.timeout(LIMIT_S):
+            while len(self.heard) < times:
+                self._called.clear()
+                await self._called.wait()
 
     async def has(self, number: int) -> None:
         async with asyncio.timeout(LIMIT_S):
