@@ -242,12 +242,7 @@ class _Ending:
             undelivered=settling.undelivered,
             message_expiry=settling.message_expiry,
         )
-        self.login_events = LoginEvents(
-            state.channels,
-            node=state.node,
-            backlog=state.backlog,
-            events=state.system_events,
-        )
+        self.login_events = LoginEvents(state.channels, node=state.node, events=state.system_events)
         self.ends = SessionEnds(
             state,
             self.answers,

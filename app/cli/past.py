@@ -17,23 +17,19 @@ from holdfast.cli.output import (
     when,
 )
 from holdfast.cli.remote import Server
+from holdfast.delivery.basics.ranking import RankingKind
+from holdfast.store.format.figure_records import COUNTS, LENGTHS
 
 _MS_PER_S = 1000
-# What is counted, what has a length, and the times; all else of a row is about the row.
-_COUNTS = (
-    *("published", "accepted", "acked", "dead", "redelivered", "expired", "discarded", "moved"),
-    *("failed", "errors", "created", "ended", "requests", "received_bytes", "sent_bytes"),
-    *("starts", "holds", "replays"),
-)
+# Counts without a rate.
 _MARKS = frozenset({"starts", "holds", "replays"})
-_LENGTHS = ("waiting", "in_flight", "oldest_ms", "sessions", "letters")
 # Of rankings: how many names are shown if all of them are.
 _FEW = 5
-TITLES = {
-    "senders": "senders, by messages",
-    "channels": "channels, by messages",
-    "receivers": "receivers, by hand-overs",
-    "errors": "errors, by replies",
+_TITLES = {
+    RankingKind.SENDERS: "senders, by messages",
+    RankingKind.CHANNELS: "channels, by messages",
+    RankingKind.RECEIVERS: "receivers, by hand-overs",
+    RankingKind.ERRORS: "errors, by replies",
 }
 
 
@@ -44,7 +40,7 @@ class Asked(NamedTuple):
     until: int | None
     shard: int | None
     # The only ranking to show, instead of everything.
-    by: str | None
+    by: RankingKind | None
 
     @property
     def params(self) -> Json:
@@ -59,7 +55,7 @@ def show(server: Server, asked: Asked, shown: ListRange) -> None:
         _show_ranking(server, asked.by, _ranking(server, asked.by, asked, shown))
         return
     found = server.get("/figures/past", asked.params)
-    rankings = {by: _ranking(server, by, asked, shown) for by in TITLES}
+    rankings = {by.value: _ranking(server, by, asked, shown) for by in _TITLES}
     summary = _summary(found)
     if server.as_json:
         print_json({**summary, "top": rankings})
@@ -69,13 +65,13 @@ def show(server: Server, asked: Asked, shown: ListRange) -> None:
         note("No server ran in this time.")
         return
     _print_summary(summary)
-    for by, ranking in rankings.items():
-        if ranking["items"]:
-            sys.stdout.write(f"\n{TITLES[by]}\n")
-            _print_ranking(ranking)
+    for by, title in _TITLES.items():
+        if rankings[by]["items"]:
+            sys.stdout.write(f"\n{title}\n")
+            _print_ranking(rankings[by])
 
 
-def _ranking(server: Server, by: str, asked: Asked, shown: ListRange) -> Json:
+def _ranking(server: Server, by: RankingKind, asked: Asked, shown: ListRange) -> Json:
     few = _FEW if asked.by is None else 20
     limit = few if shown.limit is None else shown.limit
     found: Json = server.get("/figures/top", {**asked.params, "by": by, "limit": limit})
@@ -83,11 +79,11 @@ def _ranking(server: Server, by: str, asked: Asked, shown: ListRange) -> Json:
     return found
 
 
-def _show_ranking(server: Server, by: str, ranking: Json) -> None:
+def _show_ranking(server: Server, by: RankingKind, ranking: Json) -> None:
     if server.as_json:
         print_json(ranking)
         return
-    sys.stdout.write(f"{TITLES[by]}, since {when(ranking['since'])}\n")
+    sys.stdout.write(f"{_TITLES[by]}, since {when(ranking['since'])}\n")
     _print_ranking(ranking)
 
 
@@ -101,10 +97,10 @@ def _print_ranking(ranking: Json) -> None:
 def _summary(found: Json) -> Json:
     """Return the sums of all rows, and the most of any of them."""
     rows = found["rows"]
-    counts = {name: sum(row[name] for row in rows) for name in _COUNTS}
-    lengths = {name: max((row[name] for row in rows), default=0) for name in _LENGTHS}
+    counts = {name: sum(row[name] for row in rows) for name in COUNTS}
+    lengths = {name: max((row[name] for row in rows), default=0) for name in LENGTHS}
     served_ms = sum(row["served_ms"] for row in rows)
-    most = {name: max((_rate(row, name) for row in rows), default=0.0) for name in _COUNTS}
+    most = {name: max((_rate(row, name) for row in rows), default=0.0) for name in COUNTS}
     times = {
         name: _times(bounds, [row[name] for row in rows])
         for name, bounds in found["bounds"].items()

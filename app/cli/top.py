@@ -1,7 +1,6 @@
 """`holdfast top`: shows a server at work."""
 
 from contextlib import nullcontext, suppress
-from enum import Enum
 from time import sleep
 from typing import Annotated
 
@@ -25,13 +24,13 @@ from holdfast.cli.output import (
     visible,
     when,
 )
-from holdfast.cli.past import TITLES, Asked, show
+from holdfast.cli.past import Asked, show
 from holdfast.cli.program import Program
 from holdfast.cli.remote import Server
+from holdfast.delivery.basics.ranking import RankingKind
 
 program = Program()
 
-Kind = Enum("Kind", {each: each for each in TITLES})  # type: ignore[misc]
 _MS_PER_S = 1000
 
 
@@ -63,7 +62,7 @@ def top(
         str | None, typer.Option(metavar="TIME", help="The end of that past; default: now.")
     ] = None,
     by: Annotated[
-        Kind | None, typer.Option(help="Of the past, show only who comes first in this.")
+        RankingKind | None, typer.Option(help="Of the past, show only who comes first in this.")
     ] = None,
     shard: Annotated[
         int | None, typer.Option(min=0, help="Of the past, only what this worker did.")
@@ -86,7 +85,7 @@ def top(
     """
     if since is not None or until is not None or by is not None:
         begin, end = moment(since, ago=True), moment(until, ago=True)
-        asked = Asked(begin, end, shard, None if by is None else by.value)
+        asked = Asked(begin, end, shard, by)
         show(server, asked, range_of(limit, sort))
         return
     before = None

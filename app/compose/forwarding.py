@@ -28,7 +28,7 @@ from holdfast.web.forwarding.link_keeper import LinkKeeper
 from holdfast.web.forwarding.link_server import LinkServer
 from holdfast.web.forwarding.newcomers import Newcomers
 from holdfast.web.forwarding.passages import Inlet, PassageOut
-from holdfast.web.forwarding.request_door import Door
+from holdfast.web.forwarding.request_door import Door, DoorParts
 from holdfast.web.forwarding.request_home import Home
 from holdfast.web.forwarding.spread_publishes import AllShards
 from holdfast.web.front.listener import Listener
@@ -129,17 +129,16 @@ class Forwarding:
         newcomers = Newcomers(None if login is None else login.logins)
         client_ids = bayeux.state.client_ids
         self.divider = AllShards(client_ids, of_bucket.__getitem__, newcomers.subject_of)
-        limits = bayeux.state.request_limits
+        parts = DoorParts(
+            *(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of),
+            *(bayeux.state.request_limits, self._gives),
+        )
         if login is None or login.backend is None:
-            return Door(
-                *(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of),
-                *(limits, self._gives),
-            )
+            return Door(parts)
         from holdfast.web.forwarding.request_asking import AskingDoor
 
         return AskingDoor(
-            *(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of),
-            *(limits, self._gives),
+            parts,
             backend=login.logins,
             budgets=bayeux.state.budgets,
             clock=self._clock,

@@ -8,7 +8,7 @@ the memory has room for, which is as much.
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from holdfast.delivery.basics.ranking import Ranking
+from holdfast.delivery.basics.ranking import Ranking, RankingKind
 from holdfast.store.format import scripts
 from holdfast.store.format.figure_records import (
     FigureRow,
@@ -26,8 +26,6 @@ from holdfast.store.store import Store
 MINUTE: Final = 1
 HOUR: Final = 60
 DAY: Final = 24 * HOUR
-# What rankings there are.
-SENDERS, CHANNELS, RECEIVERS, ERRORS = KINDS = ("senders", "channels", "receivers", "errors")
 # How many fields one call writes: a few kilobytes.
 _AT_ONCE = 50
 
@@ -63,7 +61,7 @@ class Ranked(NamedTuple):
     ranking: Ranking
 
 
-def ranking_places(kind: str) -> tuple[_Places, _Places]:
+def ranking_places(kind: RankingKind) -> tuple[_Places, _Places]:
     """Return the places of a ranking by hour and by day."""
     return _Places(f"{kind}:h", HOUR, 48), _Places(f"{kind}:d", DAY, 31)
 
@@ -94,7 +92,7 @@ class PastFigures:
                 continue
             self._records[field], self._begins[field] = record, begin
 
-    def note(self, row: FigureRow, rankings: Mapping[str, Ranking]) -> None:
+    def note(self, row: FigureRow, rankings: Mapping[RankingKind, Ranking]) -> None:
         """Add what happened within a minute, or within a part of it."""
         for places in _ROWS:
             at, field = places.begin(row.at), places.field(row.at)
@@ -107,7 +105,7 @@ class PastFigures:
             if ranking.counts or ranking.missing:
                 self._rank(kind, row.at, ranking)
 
-    def _rank(self, kind: str, minute: int, given: Ranking) -> None:
+    def _rank(self, kind: RankingKind, minute: int, given: Ranking) -> None:
         ranking = given.renamed(short)
         for places in ranking_places(kind):
             at, field = places.begin(minute), places.field(minute)
@@ -141,7 +139,7 @@ class PastFigures:
             if self._begins.get(field) == at:
                 yield unpack_row(self._records[field])
 
-    def ranked(self, kind: str, since: int, until: int, now: int) -> Ranked:
+    def ranked(self, kind: RankingKind, since: int, until: int, now: int) -> Ranked:
         """Return a ranking of this time, or of somewhat more: whole hours, or whole days."""
         by_hour, by_day = ranking_places(kind)
         places = by_hour if since >= by_hour.since(now) else by_day

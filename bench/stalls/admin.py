@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 from bench.processes import Server
 from bench.stalls.clients import Client
-from holdfast.delivery.basics.ranking import MOST
-from holdfast.store.past_figures import KINDS
+from holdfast.delivery.basics.ranking import MOST, RankingKind
 
 _TIMEOUT_S = 120.0
 _MONTH_S = 29 * 24 * 3600
@@ -89,7 +88,7 @@ def _past(admin: Administration) -> int:
     """Read the figures of a day by minute and of a month by hour, and all rankings of both."""
     month = f"since={int(time.time() - _MONTH_S) * 1000}"
     paths = [f"{name}?{since}" for name in ("past", "top") for since in ("", month)]
-    ranked = [(path, f"&by={by}&limit={MOST}") for path in paths[2:] for by in KINDS]
+    ranked = [(path, f"&by={by}&limit={MOST}") for path in paths[2:] for by in RankingKind]
     every = [*paths[:2], *map("".join, ranked)]
     return sum(len(admin.ask("GET", f"/figures/{path}")) for path in every)
 

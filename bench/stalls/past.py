@@ -6,11 +6,11 @@ from typing import Any
 
 from redis import Redis
 
-from holdfast.delivery.basics.ranking import MOST, Ranking
-from holdfast.store.format.figure_records import FigureRow, pack_ranking, pack_row
+from holdfast.delivery.basics.ranking import MOST, Ranking, RankingKind
+from holdfast.store.format.figure_records import COUNTS, LENGTHS, FigureRow, pack_ranking, pack_row
 from holdfast.store.format.keys import RedisKeys
-from holdfast.store.past_figures import HOURS, KINDS, MINUTES, ranking_places
-from holdfast.web.admin.figure_readings import COUNTS, LENGTHS, TIMES
+from holdfast.store.past_figures import HOURS, MINUTES, ranking_places
+from holdfast.web.admin.figure_readings import TIMES
 
 _LARGEST = 1 << 60
 _S_PER_MINUTE = 60
@@ -27,7 +27,7 @@ def fill_past(data: str) -> None:
         for at in range(places.since(now), now + 1, places.length):
             row = FigureRow(at, places.length * 60_000, counts, lengths, times)
             fields[places.field(at)] = pack_row(row, places.length)
-    for kind in KINDS:
+    for kind in RankingKind:
         for places in ranking_places(kind):
             for at in range(places.since(now), now + 1, places.length):
                 fields[places.field(at)] = pack_ranking(at, Ranking(names))

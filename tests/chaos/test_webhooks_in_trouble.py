@@ -108,7 +108,7 @@ async def test_nothing_is_lost_when_the_store_is_sick_during_a_call(
             return not await server.is_ready()
 
         async def is_settled() -> bool:
-            return stage.store.ask("HLEN", RedisKeys("holdfast").bodies) == 0
+            return not int(stage.store.ask("HLEN", RedisKeys("holdfast").bodies))
 
         async with Publisher(lambda: server.url, CHANNEL) as publisher:
             shop.is_open.clear()

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.delivery.basics.ranking import Ranking
+from holdfast.delivery.basics.ranking import Ranking, RankingKind
 from holdfast.delivery.basics.times import STEPS_S, WAITS_S
-from holdfast.store.format.figure_records import FigureRow
+from holdfast.store.format.figure_records import COUNTS, LENGTHS, FigureRow
 from holdfast.store.links.connection import StoreUnavailable
-from holdfast.store.past_figures import DAY, HOURS, KINDS, MINUTES, PastFigures
-from holdfast.web.admin.figure_readings import COUNTS, LENGTHS, TIMES
+from holdfast.store.past_figures import DAY, HOURS, MINUTES, PastFigures
+from holdfast.web.admin.figure_readings import TIMES
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import StoreProcess, store_process
 
@@ -31,11 +31,11 @@ def figures_at(at: StoreProcess) -> PastFigures:
 async def test_another_process_has_what_the_one_before_has_written(at: StoreProcess) -> None:
     before = figures_at(at)
     await before.load()
-    before.note(a_row(NOON, 3, 7), {"senders": Ranking({"joe/1": 3}, 1)})
+    before.note(a_row(NOON, 3, 7), {RankingKind.SENDERS: Ranking({"joe/1": 3}, 1)})
     await before.write()
     after = figures_at(at)
     await after.load()
-    after.note(a_row(NOON, 2, 5), {"senders": Ranking({"joe/1": 1, "ann/1": 1})})
+    after.note(a_row(NOON, 2, 5), {RankingKind.SENDERS: Ranking({"joe/1": 1, "ann/1": 1})})
     after.note(a_row(NOON + 1, 4, 9), {})
     rows = [*after.rows(MINUTES, NOON - 5, NOON + 5)]
     assert [(row.at - NOON, row.counts, row.lengths) for row in rows] == [
@@ -45,7 +45,7 @@ async def test_another_process_has_what_the_one_before_has_written(at: StoreProc
     [hour] = after.rows(HOURS, NOON, NOON + 2)
     assert (hour.at, hour.counts, hour.lengths, hour.times) == (NOON, [9], [9], [[9, 0]])
     assert hour.served_ms == 180_000
-    ranked = after.ranked("senders", NOON, NOON + 1, NOON)
+    ranked = after.ranked(RankingKind.SENDERS, NOON, NOON + 1, NOON)
     assert (ranked.ranking.first(), ranked.ranking.missing) == ([("joe/1", 4), ("ann/1", 1)], 1)
     assert (ranked.since, ranked.until) == (NOON, NOON + 60)
 
@@ -80,9 +80,9 @@ async def test_fields_of_any_name_are_no_fault(at: StoreProcess) -> None:
 
 async def test_names_that_all_came_too_seldom_leave_what_they_lack(at: StoreProcess) -> None:
     figures = figures_at(at)
-    figures.note(a_row(NOON, 5000), {"senders": Ranking({}, 7)})
-    figures.note(a_row(NOON, 5000), {"senders": Ranking({"joe/1": 9}, 2)})
-    ranking = figures.ranked("senders", NOON, NOON + 1, NOON).ranking
+    figures.note(a_row(NOON, 5000), {RankingKind.SENDERS: Ranking({}, 7)})
+    figures.note(a_row(NOON, 5000), {RankingKind.SENDERS: Ranking({"joe/1": 9}, 2)})
+    ranking = figures.ranked(RankingKind.SENDERS, NOON, NOON + 1, NOON).ranking
     assert (ranking.counts, ranking.missing) == ({"joe/1": 9}, 9)
 
 
@@ -106,11 +106,11 @@ async def test_a_month_of_the_largest_numbers_has_room(at: StoreProcess) -> None
         row = FigureRow(at_minute, most, [most] * len(COUNTS), [most] * len(LENGTHS), buckets)
         is_hour = at_minute % 60 == 0
         names = {f"/{digits.getrandbits(64):x}".ljust(40, "x"): most + n for n in range(64)}
-        figures.note(row, dict.fromkeys(KINDS, Ranking(names)) if is_hour else {})
+        figures.note(row, dict.fromkeys(RankingKind, Ranking(names)) if is_hour else {})
     await figures.write()
     used = await at.reader.ask("MEMORY", "USAGE", at.store.keys.figures, "SAMPLES", 0)
     fields = await at.reader.ask("HLEN", at.store.keys.figures)
-    assert fields == 24 * 60 + 30 * 24 + len(KINDS) * (48 + 31)
+    assert fields == 24 * 60 + 30 * 24 + len(RankingKind) * (48 + 31)
     assert 1_000_000 < used <= MOST_BYTES
 
 

@@ -8,10 +8,12 @@ import orjson
 
 from holdfast.bayeux.commands.grammar import Command, understand
 from holdfast.bayeux.commands.running import CommandReply
+from holdfast.delivery.basics.ranking import RankingKind
 from holdfast.delivery.letters.dead import LetterState
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.topics.states import TopicState
 from holdfast.store.audit import AuditEntry
+from holdfast.store.format.figure_records import COUNTS, LENGTHS
 from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT
 from holdfast.store.format.operator_input import GroupedBy
 from holdfast.store.letters.administration import Import, Refusal
@@ -23,7 +25,7 @@ from holdfast.units import Form
 from holdfast.web.admin.changes import check_sweep
 from holdfast.web.admin.delayed import DelayedMessage
 from holdfast.web.admin.faults import CONFLICT, UNKNOWN, UNKNOWN_SESSION, RequestFailed, illegal
-from holdfast.web.admin.figure_readings import COUNTS, LENGTHS, TIMES
+from holdfast.web.admin.figure_readings import TIMES
 from holdfast.web.admin.letter_views import (
     Attempt,
     Group,
@@ -37,7 +39,7 @@ from holdfast.web.admin.letters import check_edit
 from holdfast.web.admin.message_views import KeptMessage, Trace, TraceQueue, TraceStep
 from holdfast.web.admin.now_tables import NowTable, tables
 from holdfast.web.admin.now_views import FirstItems, Now, ShardNow
-from holdfast.web.admin.past import Kind, Past, PastRow, Top, TopName
+from holdfast.web.admin.past import Past, PastRow, Top, TopName
 from holdfast.web.admin.readers import Reader
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.session_views import (
@@ -191,7 +193,7 @@ def some_past(*rows: PastRow) -> Past:
 
 def a_top(by: str) -> Top:
     names = [TopName(f"{by} {n}", 10 - n, 12 - n) for n in range(3)]
-    return Top(Kind[by], NOW_MS - 3_600_000, NOW_MS, 2, names)
+    return Top(RankingKind(by), NOW_MS - 3_600_000, NOW_MS, 2, names)
 
 
 def nothing_waits(**changes: Any) -> Now:

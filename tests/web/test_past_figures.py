@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from holdfast.delivery.basics.ranking import RankingKind
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.store.format.figure_records import FigureRow
 from holdfast.web.admin import past as past_resource
 from holdfast.web.admin.faults import RequestFailed
-from holdfast.web.admin.past import Kind, PastRow, Top
+from holdfast.web.admin.past import PastRow, Top
 from holdfast.web.joint.asking import Answer
 from holdfast.web.joint.hearing import Heard
 from holdfast.web.joint.past_rows import PastRule
@@ -178,7 +179,7 @@ async def test_the_noisiest_publisher_and_the_busiest_receiver_are_named(
     pass_time(server, 10)
 
     async def top(by: str) -> Top:
-        return await server.api.past.top(Kind[by])
+        return await server.api.past.top(RankingKind(by))
 
     channels = await top("channels")
     assert [(each.count, each.at_most) for each in channels.items] == [(3, 3)]
@@ -189,7 +190,7 @@ async def test_the_noisiest_publisher_and_the_busiest_receiver_are_named(
     assert [each.name for each in (await top("channels")).items][1:] == ["/ret/*"]
     [busiest, *others] = (await top("receivers")).items
     assert (busiest.name, busiest.count, others) == ("joe/1", 3, [])
-    other = await server.api.past.top(Kind["channels"], shard=1)
+    other = await server.api.past.top(RankingKind.CHANNELS, shard=1)
     assert other.items == []
     assert await minutes(server, shard=1) == []
     assert len(await minutes(server, shard=0)) == 1
@@ -201,7 +202,7 @@ async def test_what_an_ended_session_got_counts(server: LiveServer) -> None:
     await server.connect(joe)
     await server.api.sessions.end_session("joe/1", "operator")
     pass_time(server, 10)
-    found = await server.api.past.top(Kind["receivers"])
+    found = await server.api.past.top(RankingKind.RECEIVERS)
     assert [(each.name, each.count) for each in found.items] == [("joe/1", 1)]
 
 

@@ -328,8 +328,8 @@ TABLE: Final = (
         Fate.ANSWERED,
         "they are told at the end of the turn",
         (
-            *_of("ServerState", "notices refused_publishes"),
-            *_of("SessionLife", "owner login_events"),
+            *_of("ServerState", "notices refused_publishes system_events"),
+            *_of("SessionLife", "owner"),
         ),
     ),
     Row(
@@ -369,12 +369,9 @@ TABLE: Final = (
             *_of("ServerState", "error_handlers installed is_turn_over journal keeps_history log"),
             *_of("ServerState", "hold_events homes node options phase request_events rights"),
             *_of("ServerState", "rules run_later"),
-            *_of(
-                "ServerState",
-                "questions queue_limits request_limits services shards store system_events",
-            ),
-            *_of("SessionLife", "channel_holds ends failures hand_overs settlement state"),
-            *_of("SessionLife", "undelivered"),
+            *_of("ServerState", "questions queue_limits request_limits services shards store"),
+            *_of("SessionLife", "channel_holds ends failures hand_overs login_events settlement"),
+            *_of("SessionLife", "state undelivered"),
             *_of("Bayeux", "_probes claims ext_reader life publish_handler publishing requests"),
             *_of("Bayeux", "far slots state subscribe_handler verdicts"),
         ),

@@ -1,9 +1,6 @@
 """`/sys/login` and `/sys/logout`: sessions begin and end, regardless of connections."""
 
-from collections import deque
-
 from holdfast.bayeux.session import Session
-from holdfast.bayeux.state.backlog import Backlog
 from holdfast.bayeux.state.system_events import SystemEvents
 from holdfast.bayeux.wire.codec import Json
 from holdfast.delivery.basics.channels import Channels
@@ -15,21 +12,12 @@ LOGOUT = "/sys/logout"
 
 
 class LoginEvents:
-    """Reports which sessions begin and end. Many ends at once take several turns."""
+    """Reports which sessions begin and end."""
 
-    def __init__(
-        self,
-        channels: Channels,
-        *,
-        node: Node,
-        backlog: Backlog,
-        events: SystemEvents,
-    ) -> None:
+    def __init__(self, channels: Channels, *, node: Node, events: SystemEvents) -> None:
         self._node = node
-        self._backlog = backlog
         self._events = events
         self._login, self._logout = channels.named(LOGIN), channels.named(LOGOUT)
-        self._unpublished: deque[Json] = deque()
 
     def began(self, session: Session) -> None:
         """Report a session's first client, but not clients that take it over later."""
@@ -56,12 +44,4 @@ class LoginEvents:
                 }
             },
         }
-        if not self._unpublished:
-            self._backlog.add(self._publish_next)
-        self._unpublished.append(event)
-
-    def _publish_next(self, now: float) -> bool:
-        """Publish one event. Returns whether any are left."""
-        if self._unpublished:
-            self._events.publish(self._unpublished.popleft())
-        return bool(self._unpublished)
+        self._events.publish_later(event)

@@ -141,7 +141,7 @@ class ServerState:
         self.topic_changes = TopicChanges(self.backlog, store, self.histories, node)
         self.topics = self._topics()
         self.hub = self._hub(settling)
-        self.system_events = SystemEvents(self.channels, self.hub, node)
+        self.system_events = SystemEvents(self.channels, self.hub, node=node, backlog=self.backlog)
         self.keeps_history = any(rule.history is not None for rule in self.rules.all)
         self.presence_events = PresenceEvents(
             self.channels, self.routes, self.backlog, self.system_events
@@ -153,9 +153,7 @@ class ServerState:
             changed=self.presence_events.note,
         )
         self.sessions = Sessions(client_ids, first=node.stamp() // 1000, shard=shard)
-        self.hold_events = HoldEvents(
-            self.channels, self.backlog, self.system_events, self.sessions
-        )
+        self.hold_events = HoldEvents(self.channels, self.system_events, self.sessions)
         self.waiting_places = self._waiting_places()
         self.subjects, self.work = self.waiting_places.subjects, self.waiting_places.work
         self.admission = Admission(float(options.handshake_rate), random)

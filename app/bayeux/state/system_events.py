@@ -40,10 +40,14 @@ class SystemEvents:
     If there are other shards, an event says which one it is of.
     """
 
-    def __init__(self, channels: Channels, hub: Hub[Session], node: Node) -> None:
+    def __init__(
+        self, channels: Channels, hub: Hub[Session], *, node: Node, backlog: Backlog
+    ) -> None:
         self._channels = channels
         self._hub = hub
         self._node = node
+        self._backlog = backlog
+        self._unpublished: deque[Json] = deque()
 
     def has_listeners(self, channel: Channel) -> bool:
         """Return whether anybody hears the events of a channel, here or elsewhere."""
@@ -70,18 +74,26 @@ class SystemEvents:
         publish.candidate = Candidate(channel=channel.name, data=event.get("data"))
         self._hub.publish(publish)
 
+    def publish_later(self, event: Json) -> None:
+        """Publish the event at the end of the turn. Many at once take several turns."""
+        if not self._unpublished:
+            self._backlog.add(self._publish_next)
+        self._unpublished.append(event)
+
+    def _publish_next(self, now: float) -> bool:
+        """Publish one event. Returns whether any are left."""
+        if self._unpublished:
+            self.publish(self._unpublished.popleft())
+        return bool(self._unpublished)
+
 
 class HoldEvents:
-    """Reports on `/sys/holdback` holds and their ends. Many at once take several turns."""
+    """Reports on `/sys/holdback` holds and their ends."""
 
-    def __init__(
-        self, channels: Channels, backlog: Backlog, events: SystemEvents, sessions: Sessions
-    ) -> None:
+    def __init__(self, channels: Channels, events: SystemEvents, sessions: Sessions) -> None:
         self._channel = channels.named(HOLDBACK)
         self._sessions = sessions
-        self._backlog = backlog
         self._events = events
-        self._unpublished: deque[Json] = deque()
         # How many holds have begun in this process.
         self.begun = 0
 
@@ -101,9 +113,8 @@ class HoldEvents:
         if kind is HELD:
             text = self._why_held(about, text)
         name = f"client/{about}" if what == "session" else about
-        if not self._unpublished:
-            self._backlog.add(self._publish_next)
-        self._unpublished.append({what: name, "held": is_held, "reason": text})
+        data = {what: name, "held": is_held, "reason": text}
+        self._events.publish_later({"channel": HOLDBACK, "data": data})
 
     def _why_held(self, key: str, who: str) -> str:
         """Return why a session is held, and by whom, in the form that notices of channels have."""
@@ -118,12 +129,6 @@ class HoldEvents:
         for since, session, hold in sorted(held, key=itemgetter(0)):
             if since > newest - _LATEST_MS:
                 self._tell(HELD, session.key, hold.who)
-
-    def _publish_next(self, now: float) -> bool:
-        """Publish one event. Returns whether any are left."""
-        if self._unpublished:
-            self._events.publish({"channel": HOLDBACK, "data": self._unpublished.popleft()})
-        return bool(self._unpublished)
 
 
 def _hold_of(session: Session) -> "QueueHold | None":

@@ -5,6 +5,7 @@ and knows how many each may lack at most, also after others were added to it.
 """
 
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from operator import itemgetter
 from typing import Final
 
@@ -16,6 +17,15 @@ MOST: Final = 64
 _RECENT: Final = 1000
 
 _count_of = itemgetter(1)
+
+
+class RankingKind(StrEnum):
+    """Which names are ranked."""
+
+    SENDERS = "senders"
+    CHANNELS = "channels"
+    RECEIVERS = "receivers"
+    ERRORS = "errors"
 
 
 class Ranking:

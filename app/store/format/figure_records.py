@@ -17,6 +17,13 @@ from holdfast.delivery.basics.ranking import Ranking
 # The first byte of a record, whose last bytes are a checksum; later releases may add numbers to the
 # lists of a row.
 VERSION: Final = 1
+# The numbers of a row in their order, of which the first ones are counts: add others behind these.
+COUNTS: Final = (
+    *("published", "accepted", "acked", "dead", "expired", "discarded", "moved"),
+    *("redelivered", "failed", "errors", "created", "ended", "requests"),
+    *("received_bytes", "sent_bytes", "starts", "holds", "replays"),
+)
+LENGTHS: Final = ("waiting", "in_flight", "oldest_ms", "sessions", "letters")
 _SUM: Final = 4
 # The largest numbers of a minute and of an hour: 4 and 5 bytes of a bucket, 5 and 6 of others.
 _MOST_TIMES: Final = {1: (1 << 28) - 1, 60: (1 << 35) - 1}

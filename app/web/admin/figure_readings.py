@@ -8,21 +8,14 @@ from typing import Final
 
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.node import NS_PER_MS
-from holdfast.delivery.basics.ranking import Ranking
+from holdfast.delivery.basics.ranking import Ranking, RankingKind
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.basics.times import STEPS_S, WAITS_S, Histogram
-from holdfast.store.format.figure_records import FigureRow
-from holdfast.store.past_figures import CHANNELS, ERRORS, RECEIVERS, SENDERS
+from holdfast.store.format.figure_records import COUNTS, FigureRow
 from holdfast.web.admin.tallying import Waiting
 
-# The numbers of a row, in their order in the store: add others behind these.
-COUNTS: Final = (
-    *("published", "accepted", "acked", "dead", "expired", "discarded", "moved"),
-    *("redelivered", "failed", "errors", "created", "ended", "requests"),
-    *("received_bytes", "sent_bytes", "starts", "holds", "replays"),
-)
-LENGTHS: Final = ("waiting", "in_flight", "oldest_ms", "sessions", "letters")
-# The histograms of a row, with the bounds of their buckets.
+# The histograms of a row in their order in the store, with the bounds of their buckets: add others
+# behind these.
 TIMES: Final[Mapping[str, Sequence[float]]] = {
     "hand_over_plain": WAITS_S,
     "hand_over_acking": WAITS_S,
@@ -77,7 +70,7 @@ class FigureReadings:
             [_rise(*pair) for pair in zip(self._times, times_before, strict=True)],
         )
 
-    def rankings(self) -> dict[str, Ranking]:
+    def rankings(self) -> dict[RankingKind, Ranking]:
         """Return the rankings since the last time. Hand-overs must be counted before."""
         recent = self._state.ledger.rankings
         senders = recent.senders.take()
@@ -87,10 +80,10 @@ class FigureReadings:
         rose = {name: count - self._errors.get(name, 0) for name, count in errors.items()}
         self._errors = errors
         return {
-            SENDERS: senders.renamed(lambda name: name.removeprefix(_SENT_AS)),
-            CHANNELS: recent.channels.take(),
-            RECEIVERS: recent.receivers.take(),
-            ERRORS: Ranking({name: count for name, count in rose.items() if count}),
+            RankingKind.SENDERS: senders.renamed(lambda name: name.removeprefix(_SENT_AS)),
+            RankingKind.CHANNELS: recent.channels.take(),
+            RankingKind.RECEIVERS: recent.receivers.take(),
+            RankingKind.ERRORS: Ranking({name: count for name, count in rose.items() if count}),
         }
 
     def _all_counts(self) -> Iterator[int]:

@@ -3,19 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from enum import Enum
 from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from holdfast.delivery.basics.ranking import MOST, Ranking
-from holdfast.store.format.figure_records import FigureRow
+from holdfast.delivery.basics.ranking import MOST, Ranking, RankingKind
+from holdfast.store.format.figure_records import COUNTS, LENGTHS, FigureRow
 from holdfast.store.format.operator_input import Count, Ms, values_of
-from holdfast.store.past_figures import HOURS, KINDS, MINUTES
+from holdfast.store.past_figures import HOURS, MINUTES
 from holdfast.web.admin.faults import illegal
 from holdfast.web.admin.figure_keeper import FigureKeeper
-from holdfast.web.admin.figure_readings import COUNTS, LENGTHS, TIMES
+from holdfast.web.admin.figure_readings import TIMES
 from holdfast.web.admin.route import route
 
 MS_PER_MINUTE = 60_000
@@ -23,7 +22,6 @@ _MS_PER_S = 1000
 _DAY_MS = MINUTES.kept * MS_PER_MINUTE
 _AT_ONCE = 50
 
-Kind = Enum("Kind", {each: each for each in KINDS})  # type: ignore[misc]
 _Buckets = Annotated[
     list[Count], Field(description="Times by bucket, as in `bounds`; the last has no bound.")
 ]
@@ -94,7 +92,7 @@ class TopName:
 class Top:
     """The names that came most often, the first ones first."""
 
-    by: Annotated[Kind, values_of(Kind)]
+    by: Annotated[RankingKind, values_of(RankingKind)]
     since: Annotated[Ms, Field(description="The first whole hour, or the first day, of these.")]
     until: Ms
     missing: Annotated[
@@ -121,7 +119,9 @@ _Shard = Annotated[
     Field(description="Only what this shard has done; without it, the sum of all."),
 ]
 _By = Annotated[
-    Kind, values_of(Kind), Field(description="Messages by sender or channel, hand-overs, errors.")
+    RankingKind,
+    values_of(RankingKind),
+    Field(description="Messages by sender or channel, hand-overs, errors."),
 ]
 _Limit = Annotated[int, Field(ge=1, le=MOST, description="Maximum number of names.")]
 
@@ -173,7 +173,7 @@ class PastResource:
         first, end, now = self._minutes(since, until)
         past = await self._keeper.read()
         async with self._making:
-            found = past.ranked(by.value, first, end, now)
+            found = past.ranked(by, first, end, now)
             await asyncio.sleep(0)
         ranking = Ranking() if self._is_other(shard) else found.ranking
         names = [TopName(name, n, n + ranking.missing) for name, n in ranking.first()[:limit]]

@@ -1,6 +1,6 @@
 """A door that asks the backend who a client is before it knows the shard of its session."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
@@ -9,16 +9,13 @@ from holdfast.bayeux.limits.budgets import Budgets
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.state.server_state import GivenUp, RunLater
 from holdfast.bayeux.wire.caller import Caller, Speaker
-from holdfast.bayeux.wire.client_ids import ClientIds
-from holdfast.bayeux.wire.codec import Json, RequestLimits, ext_of
+from holdfast.bayeux.wire.codec import Json, ext_of
 from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.bayeux.wire.login import Vouched
 from holdfast.bayeux.wire.transports import ConnectionType, SpeakerKind
-from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.parking import refuse
-from holdfast.web.forwarding.request_door import Door, Gives, SubjectOf
+from holdfast.web.forwarding.request_door import Door, DoorParts, Gives
 from holdfast.web.scheduling.request_scheduler import UnfinishedRequest
-from holdfast.web.scheduling.request_sink import RequestSink
 
 # When a client should try again if something unexpected happened.
 _RETRY_S: Final = 1.0
@@ -53,22 +50,14 @@ class AskingDoor(Door):
 
     def __init__(
         self,
-        own: RequestSink,
-        client_ids: ClientIds,
-        shard_of: Callable[[int], int | None],
-        shards: Mapping[int, FarShard],
-        subject_of: SubjectOf,
-        limits: RequestLimits,
-        gives: Gives,
+        parts: DoorParts,
         *,
         backend: AsksBackend,
         budgets: Budgets,
         clock: Callable[[], float],
         run_later: RunLater,
     ) -> None:
-        super().__init__(
-            own, client_ids, shard_of, shards, subject_of, limits, partial(_gives_unasked, gives)
-        )
+        super().__init__(parts._replace(gives=partial(_gives_unasked, parts.gives)))
         self._backend = backend
         self._budgets, self._clock = budgets, clock
         self._run_later = run_later

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from holdfast.bayeux.session import Exchange, Pipe
 from holdfast.bayeux.wire.caller import Caller
@@ -29,8 +29,8 @@ SubjectOf = Callable[[Json, Caller], str | None]
 Gives = Callable[[int, bytes, Exchange], bool]
 
 
-class Door:
-    """Stands between the front ends of a process and all shards.
+class DoorParts(NamedTuple):
+    """What a door passes requests to, and how it finds out where they belong.
 
     Args:
         own: Handles the requests of sessions in this process.
@@ -42,27 +42,30 @@ class Door:
             if it stays.
     """
 
-    def __init__(
-        self,
-        own: RequestSink,
-        client_ids: ClientIds,
-        shard_of: Callable[[int], int | None],
-        shards: Mapping[int, FarShard],
-        subject_of: SubjectOf,
-        limits: RequestLimits,
-        gives: Gives,
-    ) -> None:
-        self._own = own
-        self._client_ids = client_ids
-        self._shard_of = shard_of
-        self._shards = shards
-        self._subject_of = subject_of
-        self._gives = gives
-        self._limits = limits
+    own: RequestSink
+    client_ids: ClientIds
+    shard_of: Callable[[int], int | None]
+    shards: Mapping[int, FarShard]
+    subject_of: SubjectOf
+    limits: RequestLimits
+    gives: Gives
+
+
+class Door:
+    """Stands between the front ends of a process and all shards."""
+
+    def __init__(self, parts: DoorParts) -> None:
+        self._own = parts.own
+        self._client_ids = parts.client_ids
+        self._shard_of = parts.shard_of
+        self._shards = parts.shards
+        self._subject_of = parts.subject_of
+        self._gives = parts.gives
+        self._limits = parts.limits
         # The shards of clients that were here lately, by their ids as most requests have them: they
         # need not be checked again.
         self._homes: dict[bytes, int] = {}
-        for number, shard in shards.items():
+        for number, shard in parts.shards.items():
             shard.on_bound = partial(self._leave_to, number)
 
     def receive(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final, TypeVar
 
 from holdfast.delivery.basics.ranking import Ranking
-from holdfast.store.format.figure_records import FigureRow
-from holdfast.web.admin.figure_readings import COUNTS, LENGTHS, TIMES
+from holdfast.store.format.figure_records import COUNTS, LENGTHS, FigureRow
+from holdfast.web.admin.figure_readings import TIMES
 from holdfast.web.admin.handlers import Ask
 from holdfast.web.joint.asking import Json, Shards
 from holdfast.web.joint.hearing import Heard, heard

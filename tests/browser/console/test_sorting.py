@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from holdfast.web.admin.figure_readings import COUNTS, LENGTHS
+from holdfast.store.format.figure_records import COUNTS, LENGTHS
 from tests.browser.console.steps import addresses, look_at, sign_in
 from tests.browser.console.workers_shown import rows, show_three
 from tests.browser.console.world import World, examined

@@ -9,7 +9,7 @@ from holdfast.web.forwarding.asks import Asked
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.home_core import HomeCore
 from holdfast.web.forwarding.newcomers import Newcomers
-from holdfast.web.forwarding.request_door import Door
+from holdfast.web.forwarding.request_door import Door, DoorParts
 from holdfast.web.forwarding.request_home import Home
 from holdfast.web.forwarding.shard_link import Link
 from tests.web.requests import client_ids
@@ -73,11 +73,12 @@ class Pair:
     def _door(self, rig: Rig) -> Door:
         self.far = FarShard(1, rig._clock)
         newcomers = Newcomers(None)
-        return Door(
-            *(rig.scheduler, client_ids(), lambda _: FAR, {FAR: self.far}, newcomers.subject_of),
-            rig.bayeux.state.request_limits,
-            lambda *_: False,
+        far = {FAR: self.far}
+        parts = DoorParts(
+            *(rig.scheduler, client_ids(), lambda _: FAR, far, newcomers.subject_of),
+            *(rig.bayeux.state.request_limits, lambda *_: False),
         )
+        return Door(parts)
 
     def link(self) -> None:
         """Connect the two."""
