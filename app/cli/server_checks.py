@@ -4,21 +4,28 @@ import asyncio
 import os
 import platform
 import resource
+import secrets
 import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from importlib.metadata import version
 from pathlib import Path
 
+from holdfast.bayeux.state.backend_figures import Action
+from holdfast.bayeux.wire.caller import UNKNOWN
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DirectoryTaken, own_directory
 from holdfast.compose.placement import data_of
 from holdfast.compose.workers import allowance, count_of, reason_of, stored_here
 from holdfast.distribution import NAME, core, name_clash, release
+from holdfast.login.failures import SaysNo
 from holdfast.pipeline.doctor import Check
 from holdfast.settings import Settings
+from holdfast.settings.login import BackendSettings
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.layouts import LAYOUT, later_than, readers_of
 from holdfast.store.links.connection import REMEDY, StoreUnavailable
@@ -53,6 +60,8 @@ def check_server(settings: Settings) -> Iterator[Check]:
     yield _address(settings, is_running=directory.ok is None)
     yield _files()
     yield from _workers(settings)
+    if settings.backend is not None:
+        yield asyncio.run(_backend(settings, settings.backend))
 
 
 def check_sources() -> Iterator[Check]:
@@ -217,6 +226,29 @@ def _number_of_workers(settings: Settings, count: int, stored: int | None) -> Ch
     if count > found.workers:
         return Check("workers", None, f"{text}; {found}, so they share processors or memory")
     return Check("workers", True, text)
+
+
+async def _backend(settings: Settings, backend: BackendSettings) -> Check:
+    """Ask the application about a client that shows nothing, as the server would."""
+    from holdfast.compose.backend import open_backend
+    from holdfast.login.backend.logins import BackendLogins
+    from holdfast.login.backend.questions import Unclear, login_in, question
+    from holdfast.web.outgoing.signed_posts import Unanswered
+
+    logins = BackendLogins.of(backend)
+    async with AsyncExitStack() as stack:
+        await open_backend(settings, backend, logins, {settings.port}, stack)
+        assert logins.asking.post is not None
+        asked, id = question(Action.HANDSHAKE, UNKNOWN, {}), f"ask_{secrets.token_hex(12)}"
+        try:
+            login = login_in(await logins.asking.post(id, asked.body, asked.headers), time.time())
+        except (Unanswered, Unclear) as why:
+            return Check("backend", False, f"{backend.origin}: {why}")
+        except SaysNo:
+            text = "answers, and refuses a client without credentials, or our secret"
+            return Check("backend", True, f"{backend.origin} {text}")
+    text = f"answers: a client without credentials is {login.subject}"
+    return Check("backend", True, f"{backend.origin} {text}")
 
 
 def _files() -> Check:

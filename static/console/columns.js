@@ -22,9 +22,9 @@ function receiver(key) {
     return name.startsWith(WORK) ? link(key, "work", name.slice(WORK.length)) : link(key, "subjects", name);
 }
 
-// The states of workers and of their stores.
+// The states of workers, of their stores, and of the backend.
 const OF_WORKERS = new Map([["serving", "good"], ["available", "good"], ["silent", "warn"], ["away", "bad"],
-    ["unavailable", "bad"], ["full", "bad"]]);
+    ["unavailable", "bad"], ["full", "bad"], ["answers", "good"], ["broken", "bad"]]);
 
 /** The state of a session, whose client may be away or not have connected yet if it is UNDEF; or of a worker. */
 const stateNow = (state) => badge(state === "UNDEF" ? "no client" : state.toLowerCase(),

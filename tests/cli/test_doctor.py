@@ -1,5 +1,6 @@
 """`holdfast doctor` finds faults of a machine, with their remedies."""
 
+import asyncio
 import json
 import os
 import resource
@@ -23,6 +24,7 @@ from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT
 from holdfast.store.links.connection import StoreUnavailable
 from tests.serving import as_toml
 from tests.store.servers import ValkeyServer
+from tests.web.backend_application import BackendApplication
 
 
 @pytest.fixture
@@ -165,6 +167,37 @@ def test_the_risks_of_a_failover_are_reported_but_are_no_faults(home: Path) -> N
         code, seen = checks(redis=store.url)
     assert (code, seen["failover"][0]) == (0, None)
     assert "Use Sentinels or a cluster" in seen["failover"][1]
+
+
+async def test_the_backend_must_answer_a_signed_question(home: Path) -> None:
+    assert "backend" not in (await asyncio.to_thread(checks))[1]
+    async with BackendApplication() as application:
+        origin = f"http://127.0.0.1:{application.port}"
+
+        async def check(**more: Any) -> tuple[int, bool | None, str]:
+            given = application.settings(**more)
+            code, seen = await asyncio.to_thread(checks, backend=given)
+            return code, *seen["backend"]
+
+        text = "answers, and refuses a client without credentials, or our secret"
+        assert await check() == (0, True, f"{origin} {text}")
+        # What the application gets is signed, and is no client's.
+        assert [each.data for each in application.asked] == [{"address": ""}]
+        application.users[""] = "guest"
+        text = "answers: a client without credentials is guest"
+        assert await check() == (0, True, f"{origin} {text}")
+        application.plan += [500]
+        code, ok, text = await check()
+        assert (code, ok) == (1, False)
+        assert "500" in text
+        url = f"https://127.0.0.1:{application.port}/decide"
+        code, ok, text = await check(url=url, allow_private=False)
+        assert (code, ok) == (1, False)
+        assert text.endswith("127.0.0.1 is not public: set allow_private to call it")
+        assert len(application.asked) == 3
+    code, ok, text = await check()
+    assert (code, ok) == (1, False)
+    assert text.startswith(f"{origin}: no connection: ")
 
 
 def test_few_open_files_and_missing_tools_are_reported_but_are_no_faults(

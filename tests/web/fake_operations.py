@@ -209,6 +209,7 @@ def nothing_waits(**changes: Any) -> Now:
         "workers",
         "letters",
         "shards",
+        "backend",
     )
     known: dict[str, Any] = {
         **{name: FirstItems([], 0) for name in lists},

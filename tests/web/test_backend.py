@@ -49,6 +49,23 @@ async def decided(home: Path, backend: Json | None = None, **given: Any) -> Asyn
                     await person.http.close()
 
 
+async def test_operators_see_that_it_does_not_answer(tmp_path: Path) -> None:
+    async with decided(tmp_path) as (home, application):
+        token = (tmp_path / "data" / "admin-token").read_text().strip()
+        ada = Decided(home, application).person()
+        application.plan += [503] * 5
+        for _ in range(5):
+            assert (await ada.handshake())["error"] == AWAY
+        headers = {"Authorization": f"Bearer {token}"}
+        async with ada.http.get("/admin/api/v1/now", headers=headers) as response:
+            now = await response.json()
+        [broken] = now["backend"]["items"]
+        assert (broken["state"], broken["open"], broken["waiting"]) == ("broken", 0, 0)
+        assert "503" in broken["failure"]
+        assert broken["failed"] >= broken["since"] > 0
+        assert now["sentence"].startswith("the backend has not answered since ")
+
+
 async def test_the_application_says_who_a_client_is(tmp_path: Path) -> None:
     async with decided(tmp_path) as (home, application):
         ada = Decided(home, application).person("of-ada", **{"X-Other": "secret"})

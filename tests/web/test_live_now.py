@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.bayeux.state.backend_figures import BackendFigures
 from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.settings import ChannelSettings
 from holdfast.store.links.connection import StoreUnavailable
-from holdfast.web.admin.now_views import Now
+from holdfast.web.admin.now_views import BackendNow, Now
 from tests.store.servers import ValkeyServer
 from tests.web.live_server import LiveServer, server_at
 
@@ -248,3 +249,30 @@ async def test_a_long_count_ends_no_turn_late_and_all_callers_share_it(
     assert now.time == again.time
     # Ten parts of this queue, each in a turn of its own.
     assert turns >= 10
+
+
+async def test_a_backend_that_is_broken_or_lets_questions_wait_is_shown(
+    server: LiveServer,
+) -> None:
+    figures = server.bayeux.state.backend = BackendFigures("https://shop.example")
+    assert (await now_of(server)).backend.items == []
+    figures.open, figures.waiting = 64, 3
+    now = await now_of(server)
+    assert now.sentence == "nothing waits"
+    assert now.backend.items == [
+        BackendNow(
+            shard=0, state="answers", since=None, open=64, waiting=3, failure="", failed=None
+        )
+    ]
+    figures.waiting, figures.broken_ms = 0, now.time
+    figures.failure, figures.failed_ms = "no answer in time", now.time + 1
+    now = await now_of(server)
+    [broken] = now.backend.items
+    assert (broken.state, broken.since) == ("broken", figures.broken_ms)
+    assert (broken.failure, broken.failed) == ("no answer in time", figures.failed_ms)
+    assert re.fullmatch(
+        r"the backend has not answered since \d\d:\d\d \S+: what it decides about is refused",
+        now.sentence,
+    )
+    figures.broken_ms = None
+    assert (await now_of(server)).backend.items == []

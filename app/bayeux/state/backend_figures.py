@@ -40,8 +40,14 @@ class BackendFigures:
     # How many are being asked, and how many wait for that.
     open: int = 0
     waiting: int = 0
-    # Whether the application is not asked for now, because it has failed again and again.
-    is_broken: bool = False
+    # Since when the application is hardly asked, because it has failed again and again: in ms since
+    # 1970.
+    broken_ms: int | None = None
     # What the latest failure was, and when, in ms since 1970.
     failure: str = ""
     failed_ms: int | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the application is hardly asked for now."""
+        return self.broken_ms is not None

@@ -118,10 +118,11 @@ class Asking:
     def _heard(self, *, is_answer: bool) -> None:
         self._breaker.heard(is_answer=is_answer)
         is_broken, was_broken = self._breaker.is_open, self.figures.is_broken
-        self.figures.is_broken = is_broken
         if is_broken and not was_broken:
+            self.figures.broken_ms = _now_ms()
             log.error("the backend does not answer: until it does, it is asked seldom")
         elif was_broken and not is_broken:
+            self.figures.broken_ms = None
             log.warning("the backend answers again")
 
     def _understood(
@@ -147,7 +148,7 @@ class Asking:
     def _failed(self, question: Question, why: str) -> NoAnswer:
         """Count a failure. It is logged, unless others were a moment ago."""
         figures, now_s = self.figures, time.monotonic()
-        figures.failure, figures.failed_ms = why, time.time_ns() // 1_000_000
+        figures.failure, figures.failed_ms = why, _now_ms()
         if now_s >= self._logged_s + _LOG_S:
             more = f" ({self._missed} more before)" if self._missed else ""
             log.warning(
@@ -161,3 +162,7 @@ class Asking:
 
     def _count(self, question: Question, outcome: AskOutcome) -> None:
         self.figures.asked[question.action, outcome] += 1
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -80,7 +80,7 @@ class LiveNow:
         letters = await self._codes(figures)
         tally, spent_s = await self._tallying.count()
         reading = _Reading(self._server.life, self._server.clock(), tally)
-        found = reading.view(figures, letters, self._alerts.raised(), self._shards.read())
+        found = reading.view(figures, letters, self._alerts.raised(), self._shards)
         self._good_until = self._server.clock() + max(_FRESH_S, spent_s / _SHARE)
         return found
 
@@ -119,8 +119,9 @@ class _Reading:
         figures: Figures,
         letters: views.FirstItems[views.CodeNow] | None,
         alerts: list[RaisedAlert],
-        shards: list[views.ShardNow],
+        seen: ShardViews,
     ) -> views.Now:
+        shards = seen.read()
         tally, guard = self._tally, self._state.guard
         channels, work = tally.channels(), tally.work()
         longest = sorted(guard.held, key=lambda channel: guard.held[channel].since)
@@ -131,6 +132,7 @@ class _Reading:
             store=state_of(self._state.store),
             alerts=views.FirstItems(alerts, 0),
             shards=views.FirstItems(shards if len(shards) > 1 else [], 0),
+            backend=views.FirstItems(seen.backend(), 0),
             waiting=tally.waiting,
             in_flight=tally.in_flight,
             oldest=self._oldest(tally.oldest.first()),

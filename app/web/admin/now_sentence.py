@@ -10,6 +10,7 @@ from holdfast.web.admin.now_views import FirstItems, Now, ReceiverNow
 # From this age on, an entry in flight is worth a sentence.
 _LATE_MS = 60_000
 _REFUSED = "requests for its sessions are refused"
+_NO_DECISION = "what it decides about is refused"
 _STORES = {
     "unavailable": "the store is unavailable: durable messages are refused",
     "full": "the store is unavailable, and too many changes wait for it: nothing is settled",
@@ -31,7 +32,7 @@ def sentence(now: Now, write_time: Callable[[int, int], str] = clock_time) -> st
 
     stuck = [*_stuck(now, since)]
     others = sum(each.waiting > 0 for each in stuck) + _not_shown(now)
-    if fault := _of_workers(now, since) or _of_store(now):
+    if fault := _of_workers(now, since) or _of_store(now) or _of_backend(now, since):
         return f"{fault}{_and_others(others)}"
     # Of as many messages, the first ones are the cause.
     waiting, text = max(stuck, key=lambda each: each.waiting, default=_Stuck(0, ""))
@@ -60,6 +61,14 @@ def _of_store(now: Now) -> str:
     """Return what is wrong with the store; often nothing."""
     missing = (each.reason for each in now.alerts.items if each.alert is Alert.REPLICAS)
     return _STORES.get(now.store) or next(missing, "")
+
+
+def _of_backend(now: Now, since: Callable[[int | None], str]) -> str:
+    """Return that the backend does not answer; often nothing."""
+    broken = [each.since for each in now.backend.items if each.state == "broken"]
+    if not broken:
+        return ""
+    return f"the backend has not answered{since(broken[0])}: {_NO_DECISION}"
 
 
 def _and_others(count: int) -> str:

@@ -22,12 +22,14 @@ _FORMS = {
     "held": Form.FLAG,
     "oldest_id": Form.MESSAGE,
     "code": Form.CODE,
-    **dict.fromkeys(("alert", "reason", "next", "who", "shard", "pid", "last_end"), Form.TEXT),
+    **dict.fromkeys(
+        ("alert", "reason", "next", "who", "shard", "pid", "last_end", "failure"), Form.TEXT
+    ),
     "store": Form.STATE,
-    **dict.fromkeys(("since", "oldest"), Form.TIME),
+    **dict.fromkeys(("since", "oldest", "failed"), Form.TIME),
     **dict.fromkeys(("waiting", "in_flight", "in_work", "unassigned"), Form.COUNT),
     **dict.fromkeys(("receivers", "attempts", "letters"), Form.COUNT),
-    **dict.fromkeys(("restarts", "sessions", "links"), Form.COUNT),
+    **dict.fromkeys(("restarts", "sessions", "links", "open"), Form.COUNT),
     "behind_ms": Form.MS,
     "bytes": Form.BYTES,
 }
@@ -39,6 +41,11 @@ _LISTS: dict[str, tuple[str, type, str]] = {
         "Shards",
         views.ShardNow,
         "shard state since restarts last_end pid sessions store links behind_ms",
+    ),
+    "backend": (
+        "Backend that decides about clients",
+        views.BackendNow,
+        "shard state since waiting open failure failed",
     ),
     "held_back": ("Sessions that are held back", views.ReceiverNow, f"receiver {_QUEUE} hold"),
     "held_channels": (

@@ -13,6 +13,8 @@ from holdfast.web.admin.system_views import Figures
 
 Item = TypeVar("Item")
 
+# Whether the application that decides about clients answers.
+BackendState = Literal["answers", "broken"]
 StoreState = Literal["available", "unavailable", "full"]
 # Whether the worker of a shard answers others: `silent` ones live and do not, `away` ones cannot be
 # reached.
@@ -164,6 +166,25 @@ class ShardNow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackendNow:
+    """The questions of one worker to the application that decides about clients."""
+
+    shard: Annotated[Count, Field(description="The number of the shard whose worker asks.")]
+    state: Annotated[
+        BackendState,
+        Field(
+            description="`broken` if it has failed again and again; it is hardly asked until it "
+            "answers."
+        ),
+    ]
+    since: Annotated[Ms | None, Field(description="Since when it is broken.")]
+    open: Annotated[Count, Field(description="Questions that it has not answered yet.")]
+    waiting: Annotated[Count, Field(description="Questions that wait until it may be asked.")]
+    failure: Annotated[str, Field(description="What its latest failure was.")]
+    failed: Annotated[Ms | None, Field(description="When that was.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
     """What waits now, since when, and for whom; counted over some turns of the event loop."""
 
@@ -177,6 +198,13 @@ class Now:
     shards: Annotated[
         FirstItems[ShardNow],
         Field(description="The worker of each shard; nothing if there is only one."),
+    ]
+    backend: Annotated[
+        FirstItems[BackendNow],
+        Field(
+            description="The application that decides about clients, for each worker whose "
+            "questions fail or wait."
+        ),
     ]
     waiting: _Waiting
     in_flight: _InFlight

@@ -10,7 +10,7 @@ from holdfast.delivery.ports.store_port import StorePort
 from holdfast.supervisor.control import Ends
 
 if TYPE_CHECKING:
-    from holdfast.web.admin.now_views import ShardNow, StoreState
+    from holdfast.web.admin.now_views import BackendNow, ShardNow, StoreState
 
 _MS_PER_S = 1000
 
@@ -39,6 +39,25 @@ class ShardViews:
     ends: Callable[[], Mapping[int, Ends]]
     started: int
     away_s: Callable[[], Mapping[int, float]]
+
+    def backend(self) -> "list[BackendNow]":
+        """Return this worker's questions to the backend if they fail, or wait."""
+        figures = self.state.backend
+        if figures is None or not (figures.is_broken or figures.waiting):
+            return []
+        from holdfast.web.admin.now_views import BackendNow
+
+        return [
+            BackendNow(
+                shard=self.number,
+                state="broken" if figures.is_broken else "answers",
+                since=figures.broken_ms,
+                open=figures.open,
+                waiting=figures.waiting,
+                failure=figures.failure,
+                failed=figures.failed_ms,
+            )
+        ]
 
     def read(self) -> "list[ShardNow]":
         """Return what this worker knows of each shard, by number."""

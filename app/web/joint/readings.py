@@ -71,6 +71,7 @@ def _work(found: list[Json]) -> Json:
 
 # By which key each list is sorted, and what joins the items of one channel.
 _LISTS: Final[Mapping[str, tuple[Callable[[Json], Any], Combine | None]]] = {
+    "backend": (itemgetter("shard"), None),
     "oldest_receivers": (_oldest, None),
     "receivers": (_fullest, None),
     "channels": (_fullest, _channel),

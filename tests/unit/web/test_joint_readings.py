@@ -4,9 +4,9 @@ from typing import Any
 
 import orjson
 
-from holdfast.web.admin.now_views import FirstItems, Now, ShardNow, WorkNow
+from holdfast.web.admin.now_views import BackendNow, FirstItems, Now, ShardNow, WorkNow
 from holdfast.web.joint.readings import figures, now, shards
-from tests.web.fake_operations import nothing_waits, some_figures
+from tests.web.fake_operations import NOW_MS, nothing_waits, some_figures
 
 
 def as_json(reading: object) -> Any:
@@ -39,6 +39,21 @@ def test_a_channel_that_all_shards_hold_back_counts_once() -> None:
     held = as_json(some_figures(channels_held_back=1, held_back=1))
     joint = figures([held, held])
     assert (joint["channels_held_back"], joint["held_back"]) == (1, 2)
+
+
+def test_a_backend_that_is_broken_for_any_worker_is_told() -> None:
+    def asking(shard: int, state: Any) -> Any:
+        since = NOW_MS if state == "broken" else None
+        seen = {"shard": shard, "state": state, "open": 1, "waiting": shard}
+        item: Any = {**seen, "since": since, "failure": "", "failed": None}
+        return as_json(nothing_waits(backend=FirstItems([BackendNow(**item)], 0)))
+
+    joint = now({2: asking(2, "broken"), 1: asking(1, "answers")}, {}, 10)
+    assert [(each["shard"], each["state"]) for each in joint["backend"]["items"]] == [
+        (1, "answers"),
+        (2, "broken"),
+    ]
+    assert joint["sentence"].startswith("the backend has not answered since ")
 
 
 def row(shard: int, **known: Any) -> Any:
