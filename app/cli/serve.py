@@ -29,11 +29,14 @@ from holdfast.distribution import name_clash
 from holdfast.settings import BackendSettings, ChannelSettings, Settings, WebhookSettings
 from holdfast.settings.environment import LIST
 from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.opening.asking_to_open import ShardElsewhere
 from holdfast.supervisor.control import Channel, Say, given_channel, reason
 from holdfast.web.admin.tokens import OPERATOR_FILE
 
 if TYPE_CHECKING:
     from holdfast.compose.supervised import Supervised
+
+log = logging.getLogger(__name__)
 
 # What settings with a pattern may be.
 _NAME = "write up to 32 lower-case letters, digits and dashes"
@@ -43,8 +46,6 @@ _FORMS = {
     "namespace": _NAME,
     "node": _NAME,
 }
-# Settings that the supervisor goes by.
-_OF_SUPERVISOR = ("restart_timeout", "frozen_timeout", "silent_timeout")
 _DEFAULT_FILE = Path("holdfast.toml")
 # The settings that are tables, and what is in their rows.
 _TABLES: dict[object, type[BaseModel]] = {
@@ -89,6 +90,10 @@ def telling_failures(channel: Channel | None = None) -> Iterator[None]:
     """End the program with an error if it cannot start; the supervisor, too, learns why."""
     try:
         yield
+    except ShardElsewhere as error:
+        # The supervisor knows it.
+        log.info("%s", error)
+        sys.exit(2)
     except (CannotStart, StoreUnavailable) as error:
         lines = str(error).split("\n")
         if channel is not None:
@@ -193,6 +198,13 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
 
     supervisor = Supervised(channel, stopped)
     await supervisor.begin()
+    if found.hosts and not supervisor.shard and not supervisor.is_stand_in:
+        from holdfast.compose.claiming import claim_shards
+        from holdfast.supervisor.titles import CLAIMER, name_process
+
+        name_process(CLAIMER)
+        await claim_shards(found, supervisor, stopped)
+        return
     placement = alone(found)
     if found.workers != 1 or supervisor.shard:
         from holdfast.compose.workers import place_of
@@ -216,6 +228,8 @@ async def _serve_in(
     found: Settings, supervisor: "Supervised", placement: Placement, stopped: asyncio.Event
 ) -> None:
     """Serve in a place until somebody says otherwise. Raises `Dismissed` if it never served."""
+    from holdfast.compose.supervised import LIMITS, do_as_asked
+
     token = (found.data / OPERATOR_FILE).absolute()
     is_first_start = not token.exists()
     async with AsyncExitStack() as stack:
@@ -223,13 +237,11 @@ async def _serve_in(
             server = await stack.enter_async_context(running(found, supervisor, placement))
         welcome = partial(_welcome, found, server.url, token if is_first_start else None)
         supervisor.welcome = welcome
-        limits = {name: getattr(found, name) / 1000 for name in _OF_SUPERVISOR}
+        limits = {name: getattr(found, name) / 1000 for name in LIMITS}
         # A script that waits for the welcome may ask for a restart at once.
         supervisor.ready(url=server.url, limits=limits)
         if supervisor.is_first and placement.is_alone:
             welcome()
-        from holdfast.compose.supervised import do_as_asked
-
         asked = asyncio.create_task(do_as_asked(supervisor, server))
         ended = asyncio.create_task(stopped.wait())
         await asyncio.wait([asked, ended], return_when=asyncio.FIRST_COMPLETED)

@@ -40,6 +40,7 @@ from holdfast.compose.listening import MAIN, ListeningSockets, listen, listen_fo
 from holdfast.compose.opening import open_storage
 from holdfast.compose.placement import Placement, alone
 from holdfast.compose.running_server import RunningServer
+from holdfast.compose.several import forwarding_of
 from holdfast.compose.storage import Storage
 from holdfast.compose.succession import Succession
 from holdfast.compose.token_watch import opened_tokens, role_of
@@ -135,7 +136,7 @@ async def _assemble(
     addresses = await find_addresses(settings, placement.number)
     shared = succession.descriptors.get(LOCK)
     placement.make_parent()
-    control = None if placement.number else settings.data / CONTROL_FILE
+    control = settings.data / CONTROL_FILE if placement.leads else None
     others = [placement.data_of(shard) for shard in placement.others]
     directory = await claimed(placement.data, shared, control, stack, others)
     succession.keep(LOCK, directory.lock)
@@ -146,6 +147,7 @@ async def _assemble(
         is_successor=succession.is_successor,
         on_waiting=waiting.begin,
         on_lost=succession.fenced,
+        claimed=succession.claimed,
     )
     storage = await (waiting.until(opening) if may_wait(settings, succession) else opening)
     ticker = Ticker(heads := Heads(settings.hsts_s), storage.right)
@@ -157,7 +159,7 @@ async def _assemble(
         # Before anything else happens.
         await begin_run(writer, storage.store, clock(), goes_on=storage.goes_on)
     unread = UnreadRequests()
-    forwarding = _forwarding(placement, storage, clock)
+    forwarding = forwarding_of(settings, placement, storage, clock, stack)
     node = storage.node(settings.node)
     client_ids = _client_ids(storage, forwarding)
     shard = None
@@ -239,7 +241,7 @@ def _listen(parts: _Parts, succession: Succession) -> ListeningSockets:
     if parts.forwarding is not None:
         parts.forwarding.listen(succession)
     placement = parts.placement
-    if placement.number == 0:
+    if placement.leads:
         if parts.sockets is None:
             listen_for_commands(parts.settings.data, succession)
         if not placement.is_alone:
@@ -371,19 +373,6 @@ def _client_ids(storage: Storage, forwarding: "Forwarding | None") -> ClientIds:
     if forwarding is None:
         return ClientIds(key, secrets.token_bytes)
     return ClientIds(key, secrets.token_bytes, buckets=forwarding.buckets)
-
-
-def _forwarding(
-    placement: Placement, storage: Storage, clock: Callable[[], float]
-) -> "Forwarding | None":
-    """Return what passes requests on to other shards; None if there are none."""
-    if placement.is_alone:
-        return None
-    from holdfast.cluster.shards import map_of
-    from holdfast.compose.forwarding import Forwarding
-
-    shards = map_of(storage.origin.division.shards)
-    return Forwarding(placement, shards, storage.store.deployment.name, clock)
 
 
 def _books(state: ServerState) -> Books:

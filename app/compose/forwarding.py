@@ -16,7 +16,7 @@ from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.placement import Placement
 from holdfast.compose.succession import Succession
 from holdfast.distribution import release
-from holdfast.supervisor.control import LINK
+from holdfast.supervisor.control import FAR_LINK, LINK
 from holdfast.supervisor.packets import PACKETS
 from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.forwarding.asks import Asked, AsksOut
@@ -40,7 +40,9 @@ from holdfast.web.tasks import reached, run_until_closed
 from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
+    from holdfast.compose.host_links import HostLinks
     from holdfast.compose.login import InstalledLogin
+    from holdfast.web.host_links.receiver import Receiver
 
 # How long doors that leave, too, may take to say so, which is longer than they read; others to
 # answer that they wait; and shards to answer held connects. All of them need a few milliseconds,
@@ -61,13 +63,21 @@ class Forwarding:
         shards: ShardMap,
         deployment: str,
         clock: Callable[[], float],
+        hosts: "HostLinks | None" = None,
     ) -> None:
         self.shards = shards
+        self._hosts = hosts
         self._placement, self._clock = placement, clock
+        # Where links of this host begin, and connections of others come.
         self._listening: socket.socket | None = None
-        self._hello = Hello(placement.number, placement.count, deployment, release())
+        self._far_listening: socket.socket | None = None
+        host = "" if hosts is None else hosts.own
+        self._hello = Hello(placement.number, placement.count, deployment, release(), host=host)
         self._server: LinkServer | None = None
         self._far = {shard: FarShard(shard, clock) for shard in placement.others}
+        self._keepers = {shard: self._keeper(shard) for shard in placement.others}
+        # What takes the links of other hosts.
+        self._receiver: Receiver | None = None
         self._giving: Giver | None = None
         self._taker: Taker | None = None
         # Says which shard handles what is published without a session, once there is a door.
@@ -77,6 +87,10 @@ class Forwarding:
         self.facts: FactsAsked | None = None
         # What answers questions that others ask over links.
         self.asked = Asked()
+
+    def _keeper(self, shard: int) -> LinkKeeper:
+        given = shard, self._placement.link_of(shard), self._hello, self._far[shard]
+        return LinkKeeper(*given) if self._hosts is None else self._hosts.keeper(*given)
 
     @property
     def buckets(self) -> list[int]:
@@ -153,8 +167,12 @@ class Forwarding:
             far.tell_newcomer(browser)
 
     def listen(self, succession: Succession) -> None:
-        """Open the socket for links, or inherit it. Raises `CannotStart`."""
+        """Open the sockets for links, or inherit them. Raises `CannotStart`."""
         self._listening = listen_for_links(self._placement, succession)
+        if self._hosts is not None:
+            placement = self._placement
+            path = placement.far_link_of(placement.number)
+            self._far_listening = kept(FAR_LINK, path, succession, PACKETS)
 
     async def open(self, endpoint: Endpoint, stack: AsyncExitStack) -> None:
         """Take what others forward, and begin to connect to them. The stack ends both.
@@ -177,9 +195,10 @@ class Forwarding:
             raise RuntimeError("the socket for links is not open")
         await server.open(self._listening)
         self._server = server
-        for shard, far in self._far.items():
-            path = self._placement.link_of(shard)
-            keeper = LinkKeeper(shard, path, self._hello, far)
+        if self._hosts is not None and self._far_listening is not None:
+            self._receiver = self._hosts.receiver(server, self._hello, self._far_listening)
+            stack.callback(self._receiver.close)
+        for keeper in self._keepers.values():
             run_until_closed(stack, keeper.run())
 
     async def share(
@@ -201,7 +220,7 @@ class Forwarding:
         places = {shard: placement.giving_of(shard) for shard in placement.others}
         giving = Giver(
             *(listener, name, websockets, endpoint.cookie, places),
-            lambda shard: self._far[shard].takes,
+            lambda shard: self._keepers[shard].is_near and self._far[shard].takes,
             shard_of,
         )
         for shard, far in self._far.items():
@@ -236,6 +255,8 @@ class Forwarding:
         server = self._server
         if server is not None:
             server.stop_accepting()
+            if self._receiver is not None:
+                self._receiver.stop_accepting()
             await reached(_ANNOUNCING_S, lambda: server.is_quiet)
             server.pause()
             await reached(_PAUSING_S, lambda: server.is_quiet)
@@ -286,6 +307,8 @@ class Forwarding:
         if self._server is not None:
             self._server.open_passages()
             await self._server.accept()
+            if self._receiver is not None:
+                self._receiver.accept()
             self._server.resume()
 
 
@@ -294,15 +317,22 @@ def listen_for_links(placement: Placement, succession: Succession) -> socket.soc
 
     Only this user can connect. While this shard has no process, others wait there.
     """
-    path, found = placement.link_of(placement.number), succession.descriptors.get(LINK)
+    return kept(LINK, placement.link_of(placement.number), succession)
+
+
+def kept(
+    name: str, path: Path, succession: Succession, kind: socket.SocketKind = socket.SOCK_STREAM
+) -> socket.socket:
+    """Listen at a path, which later processes inherit by this name. Raises `CannotStart`."""
+    found = succession.descriptors.get(name)
     if found is not None and path.is_socket():
         listening = socket.socket(fileno=os.dup(found))
     else:
         try:
-            listening = bound(path)
+            listening = bound(path, kind)
         except OSError as error:
             raise CannotStart(f"cannot listen for other workers at {path}: {error}") from error
-    succession.keep(LINK, listening.fileno())
+    succession.keep(name, listening.fileno())
     return listening
 
 

@@ -20,8 +20,8 @@ from holdfast.store.links.primary import Primary
 from holdfast.store.links.script import Script
 from holdfast.store.links.url import StoreUrl
 from holdfast.store.local.embedded import Durability, EmbeddedValkey
+from holdfast.store.opening.asking_to_open import Claimed, OnWaiting, ShardElsewhere
 from holdfast.store.opening.generations import division_in, keys_of
-from holdfast.store.opening.write_right import OnWaiting
 
 if TYPE_CHECKING:
     from holdfast.store.opening.all_shards import Gate
@@ -37,6 +37,7 @@ async def open_storage(
     is_successor: bool = False,
     on_waiting: OnWaiting | None = None,
     on_lost: Callable[[], None] | None = None,
+    claimed: Claimed | None = None,
 ) -> Storage:
     """Open the store of a shard once no other process has it. The stack closes it.
 
@@ -47,6 +48,7 @@ async def open_storage(
         on_end: Called when this process must end.
         on_waiting: Called when it begins to wait for another server.
         on_lost: Called when another server has taken the store from it.
+        claimed: Why this host may have the shard; None without a list of hosts.
     """
     placement = placement or alone(settings)
     url, shard = settings.redis, placement.number
@@ -85,12 +87,18 @@ async def open_storage(
         gate=_gate(settings, placement),
         on_waiting=on_waiting,
         on_lost=on_lost,
+        claimed=claimed,
     )
     stack.push_async_callback(storage.close)
     if is_successor:
         await storage.store.look()
-    else:
+        return storage
+    try:
         await storage.open()
+    except ShardElsewhere:
+        if on_lost is not None:
+            on_lost()
+        raise
     return storage
 
 
@@ -101,8 +109,11 @@ def _with_log() -> list[Script]:
 
 
 def _gate(settings: Settings, placement: Placement) -> "Gate | None":
-    """Return what lets this shard open its store when its server may have the deployment."""
-    if placement.is_alone or settings.redis is None:
+    """Return what lets this shard open its store when its server may have the deployment.
+
+    On a host of several, it needs no other shard.
+    """
+    if placement.is_alone or placement.host or settings.redis is None:
         return None
     from holdfast.compose.gates import gate_of
 

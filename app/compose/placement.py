@@ -14,6 +14,10 @@ def data_of(directory: Path, shard: int) -> Path:
     return directory / _SHARDS / str(shard) if shard else directory
 
 
+# Of the process that claims shards for a host: it has none.
+NO_SHARD = -1
+
+
 def far_link_in(links: Path, shard: int) -> Path:
     """Return the same, given the directory of links."""
     return links / f"{shard}.tcp.sock"
@@ -31,6 +35,8 @@ class Placement:
     links: Path
     number: int = 0
     count: int = 1
+    # The name of this host; empty if the deployment has no list of hosts.
+    host: str = ""
 
     @property
     def is_alone(self) -> bool:
@@ -38,12 +44,22 @@ class Placement:
         return self.count == 1
 
     @property
+    def leads(self) -> bool:
+        """Whether this is the first process of its supervisor, which gives what all inherit."""
+        return self.number == (NO_SHARD if self.host else 0)
+
+    @property
     def data(self) -> Path:
         """This shard's own directory: the lock, the store and the journal are there."""
         return self.data_of(self.number)
 
     def data_of(self, shard: int) -> Path:
-        """Return the directory of a shard. The first one has the same as a server alone."""
+        """Return the directory of a shard. The first one has the same as a server alone.
+
+        On a host of several, that is the directory of the process that has no shard.
+        """
+        if self.host:
+            return self.directory if shard == NO_SHARD else self.directory / _SHARDS / str(shard)
         return data_of(self.directory, shard)
 
     def node(self, name: str) -> str:
@@ -52,12 +68,12 @@ class Placement:
 
     def make_parent(self) -> None:
         """Make the directory of this shard's directory, unless it is the deployment's."""
-        if self.number:
+        if not self.leads:
             self.data.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def make_others(self) -> None:
         """Make the directories of all other shards, which show how many there are."""
-        for shard in self.others:
+        for shard in () if self.host else self.others:
             other = self.data_of(shard)
             other.parent.mkdir(mode=0o700, exist_ok=True)
             other.mkdir(mode=0o700, exist_ok=True)
@@ -87,4 +103,5 @@ def alone(settings: Settings) -> Placement:
 
 def placed(settings: Settings, number: int, count: int, links: Path | None = None) -> Placement:
     """Return the place of a shard. By default, the links are below the data directory."""
-    return Placement(settings.data, links or settings.data.absolute() / _LINKS, number, count)
+    links = links or settings.data.absolute() / _LINKS
+    return Placement(settings.data, links, number, count, settings.own_host or "")

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.leaving.session_state import READING_S
@@ -18,6 +18,7 @@ from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.replays.control import Replays
 from holdfast.web.admin.figure_keeper import FigureKeeper
 from holdfast.web.answering.heads import Heads
+from holdfast.web.doors.adoption import adopt
 from holdfast.web.doors.leaving import Leaving
 from holdfast.web.front.listener import Listener
 from holdfast.web.tasks import Tasks
@@ -70,6 +71,8 @@ class RunningServer:
     sharding: "Sharding | None" = None
     # None if the settings have none.
     webhooks: "Webhooks | None" = None
+    # Those that take connections of other servers.
+    _adopting: set[asyncio.Task[int]] = field(default_factory=set)
     # Whether the next process may open the store.
     gives_store: bool = False
     # Whether the next process has what this one had, or will get it from the store.
@@ -198,6 +201,32 @@ class RunningServer:
         await self.doors.take_back()
         if self.webhooks is not None:
             self.webhooks.go_on()
+
+    async def give_to(self, host: str) -> bool:
+        """Leave this shard to another host, which has some seconds to open it; else go on.
+
+        Returns whether it has. Raises `CannotLeave` or `CannotGoOn`.
+        """
+        await self.leave()
+        try:
+            async with asyncio.timeout(_LEAVING_S):
+                is_given = await self.storage.offer_to(host)
+        except (StoreUnavailable, TimeoutError) as error:
+            # Whether the other host has it, the store does not say.
+            self.storage.end()
+            raise CannotGoOn(f"the store was lost while a shard was given away: {error}") from error
+        if not is_given:
+            log.warning(
+                "%s has not opened the shard that was offered to it: this host goes on", host
+            )
+            await self.take_back()
+        return is_given
+
+    def adopt(self, link: socket.socket) -> None:
+        """Take the connections of another server of this host, which gives its shard away."""
+        task = asyncio.create_task(adopt(link, self.doors.listeners))
+        self._adopting.add(task)
+        task.add_done_callback(self._adopting.discard)
 
     async def hand_over(self, door: int) -> None:
         """Hand the connections over to the next process, which serves."""

@@ -27,14 +27,14 @@ from holdfast.settings import Settings
 from holdfast.store.format.deployment import UNDIVIDED, Origin
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.layouts import LAYOUT
-from holdfast.store.format.scripts import finish_upgrade
+from holdfast.store.format.opening_scripts import finish_upgrade
 from holdfast.store.given_slices import GivenSlices, GivenUnreadable
 from holdfast.store.links.link import StoreLink
 from holdfast.store.links.primary import Primary
 from holdfast.store.links.reader import Reader
 from holdfast.store.local.embedded import EmbeddedValkey
+from holdfast.store.opening.asking_to_open import Claimed, OnWaiting, Opening, random_seed
 from holdfast.store.opening.lease import Lease, boot_clock
-from holdfast.store.opening.write_right import OnWaiting, Opening, random_seed
 from holdfast.store.store import Store
 from holdfast.store.writing.reconciliation import Knowledge, KnownQueue
 from holdfast.units import counted
@@ -74,6 +74,7 @@ class Storage:
         gate: "Gate | None" = None,
         on_lost: Callable[[], None] | None = None,
         on_waiting: OnWaiting | None = None,
+        claimed: Claimed | None = None,
     ) -> None:
         self.origin = origin
         self.monitor = monitor
@@ -102,6 +103,8 @@ class Storage:
                 on_waiting=on_waiting,
                 division=UNDIVIDED if placement.number else origin.division,
                 seed=lambda: origin.seed or random_seed(),
+                host=placement.host,
+                claimed=claimed,
             ),
             stamp=self.stamps,
             know=self._know,
@@ -216,6 +219,15 @@ class Storage:
         await self._leave_lease()
         if self._embedded is not None:
             await self._embedded.let_go()
+
+    async def offer_to(self, host: str) -> bool:
+        """Offer the store, which this process has given, to another host for some seconds.
+
+        Returns whether that host, or anybody, has opened it. Raises `StoreUnavailable`.
+        """
+        from holdfast.store.opening.offer import is_taken
+
+        return await is_taken(self.primary, self.store.keys, self.store.epoch, host)
 
     async def take_back(self) -> None:
         """Have the store again, which was given to a process that has ended since.

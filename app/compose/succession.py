@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from holdfast.store.opening.asking_to_open import Claimed
     from holdfast.supervisor.control import Ends
 
 
@@ -34,6 +35,8 @@ class Succession:
     must_wait = False
     # By which connections arrive from the running server; None without one.
     door: int | None = None
+    # Why this host may have the shard of this process; None without a list of hosts.
+    claimed: "Claimed | None" = None
 
     def __init__(self, stopped: asyncio.Event | None = None) -> None:
         # How the servers of each shard have ended since the last restart, as far as any did.
@@ -51,11 +54,13 @@ class Succession:
     def close_rest(self) -> None:
         """Close the inherited descriptors, all of which have been copied but the lock."""
 
-    def listening(self, workers: int, links: str) -> None:
+    def listening(self, workers: int, links: str, shards: int = 0) -> None:
         """Have the servers of other shards started, which inherit what is kept now.
 
         Args:
             links: The directory of their links.
+            shards: How many all hosts have together, if there are several: those that this one
+                claims are started.
         """
 
     async def waiting(self, workers: int, links: str) -> None:

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import os
+import socket
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.succession import CannotGoOn, CannotLeave, Succession
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# Settings that the supervisor goes by.
+LIMITS = ("restart_timeout", "frozen_timeout", "silent_timeout")
 # How often the supervisor hears that this process lives.
 _BEAT_S = 2.0
 # How long a server that has settled waits for others that leave or end together with it.
@@ -56,11 +59,16 @@ class Supervised(Succession):
         self.is_first = True
         # What the servers after this one inherit, by name; copies until the supervisor has them.
         self._kept: dict[str, int] = {}
+        # Why this host may have the shard, as the process says that claims shards; of one that is
+        # started again, nothing.
+        self.claim: Mapping[str, Any] = {}
         # The number of this server among several, how many they are, and the directory of their
         # links. The number is None with a supervisor of an earlier release, which has one server.
         self.shard: int | None = None
         self.shards = 1
         self.links = ""
+        # Whether no other server of this supervisor leaves at the same time.
+        self.leaves_alone = False
         # Tells people that all of them serve.
         self.welcome: Callable[[], None] = ignore
         self._beat: asyncio.TimerHandle | None = None
@@ -83,6 +91,7 @@ class Supervised(Succession):
         self.is_stand_in = given.fields["stand_in"]
         self.shard, self.shards = given.fields.get("shard"), given.fields.get("shards", 1)
         self.links = given.fields.get("links", "")
+        self.claim = given.fields.get("claim") or {}
         # A supervisor of an earlier release does not say it.
         self._learn(given.fields.get("ends", {}))
         self._may_wait = "waits" in given.fields
@@ -170,8 +179,8 @@ class Supervised(Succession):
                 os.close(descriptor)
         self.descriptors = {}
 
-    def listening(self, workers: int, links: str) -> None:
-        self._say_kept(Say.LISTENING, workers=workers, links=links)
+    def listening(self, workers: int, links: str, shards: int = 0) -> None:
+        self._say_kept(Say.LISTENING, workers=workers, links=links, shards=shards)
 
     async def waiting(self, workers: int, links: str) -> None:
         if not self._may_wait:
@@ -202,6 +211,8 @@ class Supervised(Succession):
         await self._answer_to(Say.OPENED)
 
     async def settled(self) -> None:
+        if self.leaves_alone:
+            return
         self._may_rest.clear()
         self.say(Say.SETTLED)
         with suppress(TimeoutError):
@@ -252,7 +263,7 @@ async def do_as_asked(supervisor: Supervised, server: "RunningServer") -> bool:
 
     If not, the server must end: its supervisor has, or it can neither leave nor go on.
     """
-    door = -1
+    orders = _Orders(supervisor, server)
     while True:
         try:
             asked = await supervisor.next()
@@ -261,18 +272,7 @@ async def do_as_asked(supervisor: Supervised, server: "RunningServer") -> bool:
             return False
         what = asked.fields["do"]
         try:
-            if what == Do.LEAVE:
-                door = asked.descriptors[0]
-                await server.leave()
-                supervisor.say(Say.LEFT)
-            elif what == Do.TAKE_BACK:
-                if door >= 0:
-                    await server.take_back()
-                    os.close(door)
-                    door = -1
-                supervisor.say(Say.BACK)
-            elif what == Do.GO:
-                await server.hand_over(door)
+            if await orders.obey(what, asked):
                 return True
         except CannotGoOn as error:
             log.error("%s", error)
@@ -280,9 +280,67 @@ async def do_as_asked(supervisor: Supervised, server: "RunningServer") -> bool:
             return False
         except Exception as error:
             if what == Do.LEAVE:
-                os.close(door)
-                door = -1
+                orders.close_door()
             supervisor.say(Say.FAILED, why=_why(error, what))
+
+
+class _Orders:
+    """What a server does as its supervisor asks."""
+
+    def __init__(self, supervisor: Supervised, server: "RunningServer") -> None:
+        self._supervisor, self._server = supervisor, server
+        # By which the connections are handed over, once this server is about to leave.
+        self._door = -1
+
+    async def obey(self, what: str, asked: Parcel) -> bool:
+        """Do it. Returns whether another process serves now."""
+        match what:
+            case Do.LEAVE:
+                self._door = asked.descriptors[0]
+                await self._server.leave()
+                self._supervisor.say(Say.LEFT)
+            case Do.TAKE_BACK:
+                if self._door >= 0:
+                    await self._server.take_back()
+                    self.close_door()
+                self._supervisor.say(Say.BACK)
+            case Do.GO:
+                await self._server.hand_over(self._door)
+                return True
+            case Do.GIVE:
+                return await _give(self._supervisor, self._server, asked)
+            case Do.ADOPT:
+                self._server.adopt(socket.socket(fileno=asked.descriptors[0]))
+            case _:
+                pass
+        return False
+
+    def close_door(self) -> None:
+        """Hand nothing over."""
+        os.close(self._door)
+        self._door = -1
+
+
+async def _give(supervisor: Supervised, server: "RunningServer", asked: Parcel) -> bool:
+    """Give this shard to another host, and the connections to another server of this one.
+
+    Returns whether the other host has it.
+    """
+    host, door = asked.fields["host"], asked.descriptors[0]
+    supervisor.leaves_alone = True
+    try:
+        is_given = await server.give_to(host)
+    except BaseException:
+        os.close(door)
+        raise
+    finally:
+        supervisor.leaves_alone = False
+    if not is_given:
+        os.close(door)
+        return False
+    supervisor.fenced()
+    await server.hand_over(door)
+    return True
 
 
 def _why(error: Exception, asked: str) -> str:

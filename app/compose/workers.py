@@ -16,6 +16,7 @@ from holdfast.compose.supervised import Supervised
 from holdfast.settings import Settings
 from holdfast.settings.server import MOST_WORKERS
 from holdfast.store.local.home import STORE
+from holdfast.store.opening.asking_to_open import Claimed
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +92,12 @@ async def place_of(settings: Settings, supervisor: Supervised) -> Placement:
     The first server says how many there are, and where their links are.
     """
     if supervisor.shard:
-        return placed(settings, supervisor.shard, supervisor.shards, Path(supervisor.links))
+        # On a host of several, the first place is that of the process that claims shards.
+        number = supervisor.shard
+        if settings.hosts:
+            number, claim = number - 1, supervisor.claim
+            supervisor.claimed = Claimed(claim.get("unraised", ""), claim.get("offered", ""))
+        return placed(settings, number, supervisor.shards, Path(supervisor.links))
     stored = await _stored(settings) if settings.workers == "auto" else None
     count = count_of(settings, is_supervised=True, stored=stored)
     if settings.workers == "auto" and supervisor.is_first:

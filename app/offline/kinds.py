@@ -65,6 +65,7 @@ KINDS: Final = {
     "journal": Kind(_STAYS, "its frames are of the shard that wrote them"),
     "journal_read": Kind(_STAYS, "with the journal"),
     "notes": Kind(_STAYS, "with the journal"),
+    "hosts": Kind(_STAYS, "shard 0 has them, and hosts write them twice a second"),
     "lakes": Kind(_STAYS, "shard 0 has them"),
     "pipeline_result": Kind(_STAYS, "shard 0 has them"),
 }

@@ -25,7 +25,8 @@ from holdfast.store.links.reader import Reader
 from holdfast.store.links.url import StoreUrl
 from holdfast.store.local.embedded import Durability, EmbeddedValkey
 from holdfast.store.local.home import Home
-from holdfast.store.opening.write_right import Opening, WriteRight
+from holdfast.store.opening.asking_to_open import Opening
+from holdfast.store.opening.write_right import WriteRight
 from holdfast.units import counted
 
 _RAISE_S = 0.5

@@ -11,8 +11,8 @@ from holdfast.settings.cookie import CookieSettings
 from holdfast.settings.delivery import DeliverySettings
 from holdfast.settings.environment import OF_THE_COMMAND_LINE, given_by_environment
 from holdfast.settings.extensions import ExtensionSettings
+from holdfast.settings.hosts import HostsSettings, LinkSettings
 from holdfast.settings.limits import LimitSettings, QuotaSettings
-from holdfast.settings.links import LinkSettings
 from holdfast.settings.login import BackendSettings, LoginSettings
 from holdfast.settings.protocol import BayeuxSettings, TransportSettings
 from holdfast.settings.section import Section
@@ -49,6 +49,7 @@ class Settings(
     BayeuxSettings,
     StoreSettings,
     LinkSettings,
+    HostsSettings,
     ServerSettings,
 ):
     """Every setting, with CometD's names and defaults where it has one; times in milliseconds."""
@@ -63,6 +64,7 @@ class Settings(
         if self.webhooks and not self.delivery:
             raise ValueError("webhooks need delivery: they give verdicts")
         self._check_cookie()
+        self._check_shards()
         if self.chat and (
             self.max_channel_length < _CHAT_LENGTH or self.max_channel_segments < _CHAT_SEGMENTS
         ):
@@ -71,6 +73,29 @@ class Settings(
                 "segments: allow them, or switch chat off"
             )
         return self
+
+    def _check_shards(self) -> None:
+        """Refuse another number of shards than this machine, or all of them, can have."""
+        if not self.hosts:
+            if self.shards is not None and self.workers not in ("auto", self.shards):
+                raise ValueError(
+                    f"shards must be as many as workers: set both to {self.shards}, or both to "
+                    f"{self.workers}"
+                )
+        elif self.redis is None:
+            raise ValueError("hosts needs redis: all machines use the same store")
+        elif self.shards is None or self.shards < len(self.hosts):
+            raise ValueError(
+                "hosts needs shards: how many all machines have together, one for each at least"
+            )
+        elif None in (self.link_cert, self.link_key, self.link_ca):
+            raise ValueError("hosts needs link_cert, link_key and link_ca: links use TLS")
+        elif self.workers != 1:
+            raise ValueError("hosts excludes workers: each machine has its part of the shards")
+        elif self.standby:
+            raise ValueError("hosts excludes standby: each machine takes over for the others")
+        elif not self.supervisor:
+            raise ValueError("hosts needs the supervisor, which starts a process for each shard")
 
     def _check_cookie(self) -> None:
         """Refuse attributes that the cookie's prefix forbids: browsers would drop it silently."""

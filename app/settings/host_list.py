@@ -53,7 +53,7 @@ class HostList:
 
     def own(self, text: str) -> str:
         """Return the name of this host. Raises `ValueError` if the list does not have it."""
-        name = _name_of(text)
+        name = name_of(text)
         if name not in self.names:
             raise ValueError(f"{name} is not in hosts: {', '.join(self.names)}")
         return name
@@ -65,10 +65,10 @@ def _address_of(item: str) -> HostAddress:
         raise ValueError(f"{item!r} has no port, or no brackets around its address: {_EXAMPLE}")
     if _PORT.fullmatch(port) is None or not 1 <= int(port) <= 65535:
         raise ValueError(f"{item!r} needs a port from 1 to 65535 behind the colon")
-    return HostAddress(_name_of(text), int(port))
+    return HostAddress(name_of(text), int(port))
 
 
-def _name_of(text: str) -> str:
+def name_of(text: str) -> str:
     """Return the one way to write a name or an address."""
     name = text.strip().lower()
     if name.startswith("[") and name.endswith("]"):

@@ -133,7 +133,7 @@ class ServerSettings(Section):
         ge=1,
         le=MOST_WORKERS,
         description="Number of shards of a new deployment; as many as workers, which is the "
-        "default.",
+        "default. With hosts, the number on all machines together.",
     )
     own_port: int | None = Field(
         default=None,
@@ -221,15 +221,6 @@ class ServerSettings(Section):
             if found is None or int(found[1]) > 65535:
                 raise ValueError("must be HOST:PORT, such as 127.0.0.1:9000")
         return address
-
-    @model_validator(mode="after")
-    def _check_shards(self) -> Self:
-        if self.shards is not None and self.workers not in ("auto", self.shards):
-            raise ValueError(
-                f"shards must be as many as workers: set both to {self.shards}, or both to "
-                f"{self.workers}"
-            )
-        return self
 
     @model_validator(mode="after")
     def _check_own_port(self) -> Self:

@@ -20,6 +20,7 @@ from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store.format import scripts
 from holdfast.store.format.deployment import Deployment
 from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.opening_scripts import release
 from holdfast.store.format.publish_keys import KeyLimits, PublishKeys, StoreClock
 from holdfast.store.format.scripts import ScriptCall
 from holdfast.store.framing.telling import Telling
@@ -28,8 +29,9 @@ from holdfast.store.links.link import StoreLink
 from holdfast.store.links.reader import Reader
 from holdfast.store.links.reply_errors import ScriptFailed
 from holdfast.store.links.write_refusals import WriteRefusals
+from holdfast.store.opening.asking_to_open import Opening
 from holdfast.store.opening.lease import Lease
-from holdfast.store.opening.write_right import Opening, StoreState, WriteRight
+from holdfast.store.opening.write_right import StoreState, WriteRight
 from holdfast.store.writing.journaling import Journaling, JournalOutlet
 from holdfast.store.writing.loading import LoadedSession, Loading, WithoutSession
 from holdfast.store.writing.pending_publishes import Confirm, PendingPublishes
@@ -89,8 +91,7 @@ class Store:
     ) -> None:
         self.letter_quota = letter_quota or LetterQuota()
         self.link, self.keys = link, keys
-        self._on_told = on_told
-        self._most_keys = most_keys
+        self._on_told, self._most_keys = on_told, most_keys
         self._journaling = Journaling(keys, opening.node)
         self._loop = asyncio.get_running_loop()
         self._clock = StoreClock(monotonic or self._loop.time)
@@ -209,7 +210,7 @@ class Store:
                     await self.answered()
                     if releases:
                         # Everything is written: the next process need not wait for the lease.
-                        self._calls.make(scripts.release(self.keys), ignore)
+                        self._calls.make(release(self.keys), ignore)
                         await self.answered()
             except TimeoutError:
                 if self._calls:

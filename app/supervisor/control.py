@@ -20,7 +20,7 @@ STATE_VARIABLE = "HOLDFAST_SUPERVISOR_STATE"
 # Of the form of that. An importer says which one the code that it has imported can go on with.
 STATE_VERSION = 1
 # Of kept descriptors: the lock of the data directory, the sockets at which other shards of this
-# machine and those of other machines connect, and the socket for commands.
+# machine and of other machines connect, and the socket for commands.
 LOCK = "lock"
 LINK = "link"
 FAR_LINK = "link.tcp"
@@ -49,8 +49,12 @@ class Say(StrEnum):
     LISTENING = "listening"
     # Of a standby: another server has the store. With what the next server inherits.
     WAITING = "waiting"
-    # Of a server whose store another one has taken.
+    # Of a server whose store another one has taken, or has all the time.
     FENCED = "fenced"
+    # Of the first process on a host of several: the shards that are to have servers here.
+    CLAIM = "claim"
+    # Of the same: a shard that is to be given to another host.
+    GIVE = "give"
     PREPARED = "prepared"
     # Of each of several, which serves when it is told so: then all have opened their stores.
     OPENED = "opened"
@@ -78,6 +82,11 @@ class Do(StrEnum):
     WELCOME = "welcome"
     # Of each of several: how often the servers of each shard have ended, and how.
     KNOW = "know"
+    # Of the first process on a host of several: which shards have servers here.
+    HAVE = "have"
+    # Of a server: give its shard to another host; and take the connections of one that does.
+    GIVE = "give"
+    ADOPT = "adopt"
     # Of each of several that have settled: all have, so none needs it any more.
     REST = "rest"
     TAKE_BACK = "take back"

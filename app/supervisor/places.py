@@ -1,6 +1,11 @@
-"""The places of servers: one, or one for each shard of the deployment."""
+"""The places of servers: one, or one for each shard of the deployment.
+
+On a host of several, the first place is for the process that claims shards, and each shard that it
+has claimed has one.
+"""
 
 from collections.abc import Mapping
+from typing import Any
 
 from holdfast.supervisor.control import Do, Say, is_own
 from holdfast.supervisor.processes import Process, close_all
@@ -12,6 +17,8 @@ SERVING = (Say.READY, Say.BACK)
 _SHORT_LIFE_S = 12.0
 _SHORT_LIVES = 5
 _LONGEST_PAUSE_S = 30.0
+# So often a claimed shard may fail to open before another host gets it.
+_MOST_FAILURES = 2
 
 
 class Place:
@@ -24,11 +31,23 @@ class Place:
     # How often its server has ended, and another one was to take its place; and how the last did.
     ends = 0
     last_end = ""
+    # Whether its server has said that another one has its store.
+    is_fenced = False
+    # How many of its servers have ended in a row before they served.
+    failures = 0
     _short_lives = 0
 
-    def __init__(self, number: int, kept: dict[str, int], system: System) -> None:
+    def __init__(
+        self,
+        number: int,
+        kept: dict[str, int],
+        system: System,
+        claim: Mapping[str, Any] | None = None,
+    ) -> None:
         self._system = system
         self.number = number
+        # Of a claimed shard: its number, and why its first server may open it.
+        self.claim = claim
         # What its server gave for the next one.
         self.kept = kept
         self._began = system.now()
@@ -44,6 +63,12 @@ class Place:
     def is_empty(self) -> bool:
         """Whether no server lives here."""
         return self.living is None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether this place of a claimed shard is to have no other server."""
+        is_over = self.is_fenced or self.failures >= _MOST_FAILURES
+        return self.claim is not None and self.is_empty and is_over
 
     @property
     def is_open(self) -> bool:
@@ -79,6 +104,8 @@ class Place:
             return None
         self._ended = self.server
         self.ends += 1
+        has_served = self.server is not None and self.server.said in SERVING
+        self.failures = 0 if has_served else self.failures + 1
         self.last_end = "" if self.server is None else self.server.ending
         now = self._system.now()
         self._short_lives = self._short_lives + 1 if now - self._began < _SHORT_LIFE_S else 1

@@ -17,9 +17,11 @@ class Process:
     # Of a server: who it is to the reader of an error, and which one of several.
     title = "the server"
     shard = ""
-    # How many servers it wants there to be, and the directory of their links.
+    # How many servers it wants there to be, and the directory of their links; and how many shards
+    # all hosts have, if there is a list of hosts.
     workers = 1
     links = ""
+    shards = 0
     # Its exit code, or the negative number of the signal that has ended it; None while it lives.
     code: int | None = None
     # Why it failed, as it said, and whether it therefore ends.
@@ -72,6 +74,7 @@ class Process:
         self.told = fields
         self.workers = int(fields.get("workers", self.workers))
         self.links = str(fields.get("links", self.links))
+        self.shards = int(fields.get("shards", self.shards))
 
     def keep(self, parcel: Parcel) -> None:
         """Take the descriptors that it gives, in place of others."""

@@ -131,12 +131,18 @@ class _Change:
             if place in (places[0], places[-1]):
                 words = {new: self._word(each) for each, new in self._news.items()}
                 _await(self._supervisor, words, self._olds.values(), until=self._until)
-            workers = self._news[places[0]].workers
-            if workers != len(places):
-                raise Failed(
-                    f"there are {len(places)} servers, and the new settings want {workers}: "
-                    "stop the server, and start it again"
-                )
+            self._check_count(self._news[places[0]])
+
+    def _check_count(self, first: Process) -> None:
+        """Refuse another number of servers than there are, as the new first one wants it."""
+        there, wanted, what = len(self._supervisor.places), first.workers, "servers"
+        if self._supervisor.shards or first.shards:
+            there, wanted, what = self._supervisor.shards, first.shards, "shards on all hosts"
+        if wanted != there:
+            raise Failed(
+                f"there are {there} {what}, and the new settings want {wanted}: stop the server, "
+                "and start it again"
+            )
 
     def _begin(self, place: Place) -> None:
         raise NotImplementedError
@@ -256,7 +262,7 @@ class _HandOver(_Change):
                 new.hurry()
                 new.tell(do=Do.OPEN)
         # The old ones may die now: the new ones need nothing of them.
-        is_one = len(news) == 1
+        is_one = len(news) == 1 and not self._supervisor.shards
         self._await_news(Say.READY if is_one else Say.OPENED)
         if not is_one:
             self._serve()

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from holdfast.supervisor.claimed import Claimed
 from holdfast.supervisor.control import CONTROL, Channel, Do, Parcel, Say, is_own, reason
+from holdfast.supervisor.endings import ends_of, tell_ends
 from holdfast.supervisor.log import log
 from holdfast.supervisor.packets import PacketRefused, PeerGone
 from holdfast.supervisor.places import Place
@@ -28,6 +30,8 @@ _TOLD = {
     Say.LEFT,
     Say.BACK,
 }
+# What has a meaning only from the server of a place.
+_HEEDED = {Say.FENCED, Say.CLAIM, Say.GIVE}
 
 
 class Supervisor:
@@ -39,6 +43,8 @@ class Supervisor:
     stand_in: Process | None = None
     # The directory of the links between several servers.
     links = ""
+    # How many shards all hosts have together; 0 without a list of hosts.
+    shards = 0
     # What somebody has asked for, until it is begun.
     request: Request | None = None
     is_restarting = False
@@ -58,6 +64,7 @@ class Supervisor:
         self.processes: list[Process] = []
         self.systemd = Systemd()
         self.watch = Watch(system, TICK_S)
+        self.claimed = Claimed(self)
         self._has_terminal = system.has_terminal()
         system.adopt_orphans()
         system.hear_signals()
@@ -105,7 +112,8 @@ class Supervisor:
         ours, theirs = self.system.channel_pair()
         server = self.add(Process(self.system, ours, importer=importer))
         server.shard = self.shard_text(place)
-        importer.tell([theirs.fileno()], do=Do.FORK, shards=len(self.places))
+        shards = self.shards or len(self.places)
+        importer.tell([theirs.fileno()], do=Do.FORK, shards=shards)
         theirs.close()
         given = place.given(self.places[0].kept if first is None else first.kept)
         if door is not None:
@@ -119,10 +127,11 @@ class Supervisor:
             stand_in=is_stand_in,
             waits=must_wait,
             shard=place.number,
-            shards=len(self.places),
+            shards=shards,
             links=self.links,
+            claim=place.claim if door is None and place.ends == 0 else None,
             # One that succeeds another counts from zero, as the supervisor does then.
-            ends=self._ends() if door is None else {},
+            ends=ends_of(self.places, self.claimed.shard_of) if door is None else {},
         )
         return server
 
@@ -137,33 +146,28 @@ class Supervisor:
         Returns for how long none is to be forked. Raises `OSError` if none can be at the start.
         """
         pauses_s = [TICK_S]
-        for place in self.places:
+        for place in [*self.places]:
             pause_s = place.pause_s()
             if pause_s is not None and place.server is not None:
-                ended = place.server
-                log("error", f"{ended.name} has ended ({ended.ending}): another is started")
-                self._tell_ends()
+                if not place.is_lost:
+                    log(
+                        "error",
+                        f"{place.server.name} has ended ({place.last_end}): another is started",
+                    )
+                tell_ends(self.places, self.claimed.shard_of)
                 if pause_s and all(each.is_empty for each in self.places):
                     self._stand_in(place)
-            if place.is_empty:
+            if place.is_lost:
+                self.claimed.leave(place)
+            elif place.is_empty:
                 left_s = place.resumes_at - self.system.now()
                 if left_s > 0:
                     pauses_s.append(left_s)
                 else:
-                    self._begin_again_at(place)
+                    self.begin_again_at(place)
         return min(pauses_s)
 
-    def _ends(self) -> dict[str, tuple[int, str]]:
-        """Return how often the servers of each place have ended, and how the last one did."""
-        return {str(each.number): (each.ends, each.last_end) for each in self.places if each.ends}
-
-    def _tell_ends(self) -> None:
-        """Tell the others of several servers, whose operators ask for it."""
-        for place in self.places:
-            if len(self.places) > 1 and place.is_serving and place.living is not None:
-                place.living.tell(do=Do.KNOW, ends=self._ends())
-
-    def _begin_again_at(self, place: Place) -> None:
+    def begin_again_at(self, place: Place) -> None:
         try:
             self._begin_at(place)
         except OSError as error:
@@ -251,7 +255,7 @@ class Supervisor:
 
     def _spread(self, first: Process) -> None:
         """Make places for the others of several servers: the first one gives what all inherit."""
-        self.links = first.links
+        self.links, self.shards = first.links, first.shards
         self._keep(self.places[0], first)
         more = range(len(self.places), first.workers)
         self.places += [Place(number, {}, self.system) for number in more]
@@ -259,6 +263,8 @@ class Supervisor:
 
     def shard_text(self, place: Place) -> str:
         """Return which one of several servers has this place, for people."""
+        if self.shards:
+            return self.claimed.text_of(place)
         return f" of shard {place.number}" if len(self.places) > 1 else ""
 
     def let_serve(self) -> None:
@@ -270,8 +276,8 @@ class Supervisor:
 
     def _let_rest(self) -> None:
         """Have servers that have settled come to rest, once none that lives needs another one."""
-        if all(place.is_empty or place.has_settled for place in self.places):
-            for place in self.places:
+        if all(place.is_empty or place.has_settled for place in self.claimed.places):
+            for place in self.claimed.places:
                 if place.living is not None:
                     place.living.let_rest()
 
@@ -338,23 +344,31 @@ class Supervisor:
                 process.why, process.is_lost = reason(str(fields["why"])), "ends" in fields
             case word if word in _TOLD:
                 process.note_told(fields)
-            case word if word != Say.FENCED:
+            case word if word not in _HEEDED:
                 raise LookupError(word)
+            case _:
+                pass
         if parcel.descriptors:
             process.keep(parcel)
-        for place in self.places:
+        for place in [*self.places]:
             if process is place.server:
-                self._heed(place, process, fields["say"])
+                self._heed(place, process, fields)
 
-    def _heed(self, place: Place, server: Process, word: str) -> None:
+    def _heed(self, place: Place, server: Process, fields: Mapping[str, Any]) -> None:
         """Do what follows from what the server of a place has said."""
-        match word:
+        match fields["say"]:
+            case Say.CLAIM if place.number == 0:
+                self.claimed.claim(fields["shards"])
+            case Say.GIVE if place.number == 0:
+                self.claimed.give(fields["shard"], fields["host"])
             case Say.LISTENING if place.number == 0:
                 self._spread(server)
             case Say.WAITING:
                 self.let_wait(place, server)
             case Say.FENCED:
-                self._end_all(but=server)
+                place.is_fenced = True
+                if place.claim is None:
+                    self._end_all(but=server)
             case Say.OPENED:
                 self.let_serve()
             case Say.READY:
@@ -421,6 +435,7 @@ class Supervisor:
         self.watch.look(self.processes)
         if self.watch.hears(place.server for place in self.places):
             self.systemd.feed(self.system.now())
+        self.claimed.tell()
 
     # Signals
 

@@ -34,6 +34,8 @@ def _run_new_code(supervisor: Supervisor) -> None:
     left = {
         "processes": processes,
         "kept": [each.kept for each in places],
+        "numbers": [each.number for each in places],
+        "shards": supervisor.shards,
         **supervisor.limits,
         "links": supervisor.links,
         "has_served": supervisor.has_served,
@@ -58,7 +60,13 @@ def resume(supervisor: Supervisor, text: str) -> None:
     supervisor.links = left["links"]
     if left.get("asked"):
         supervisor.ask_by_signal()
-    supervisor.places = [Place(number, kept, system) for number, kept in enumerate(left["kept"])]
+    supervisor.shards = left.get("shards", 0)
+    # Earlier programs have a place for each shard.
+    numbers = left.get("numbers", range(len(left["kept"])))
+    supervisor.places = [
+        Place(number, kept, system, {} if supervisor.shards and number else None)
+        for number, kept in zip(numbers, left["kept"], strict=True)
+    ]
     for each in _kept_of(supervisor.places):
         system.keep_to_itself(each)
     supervisor.take_commands()
@@ -70,8 +78,9 @@ def resume(supervisor: Supervisor, text: str) -> None:
         # Clients wait for it until it says that it is alive.
         server.hurry()
     waiting = left.get("waiting", ())
-    for place, server in zip(supervisor.places, supervisor.processes[1:], strict=False):
+    pairs = zip(supervisor.places, supervisor.processes[1:], strict=False)
+    for index, (place, server) in enumerate(pairs):
         place.server, server.title = server, "the server"
         server.shard = supervisor.shard_text(place)
-        is_waiting = place.number < len(waiting) and waiting[place.number]
+        is_waiting = index < len(waiting) and waiting[index]
         server.told = {"say": Say.WAITING if is_waiting else Say.READY}

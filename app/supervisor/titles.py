@@ -11,6 +11,8 @@ IMPORTER = "holdfast-import"
 # While servers end again and again.
 STAND_IN = "holdfast-standin"
 SERVER = "holdfast-server"
+# The first process on a host of several.
+CLAIMER = "holdfast-claim"
 # The system cuts off the rest.
 _LONGEST = 15
 

@@ -73,6 +73,9 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "alerts": (Path("alerts.toml"), ["alerts.toml"]),
     "otlp": ("http://127.0.0.1:4318", ["http://127.0.0.1:4318"]),
     "log_level": ("debug", ["debug"]),
+    "hosts": (["a.example:8443"], ["a.example:8443"]),
+    "own_host": ("a.example", ["a.example"]),
+    "capacity": (3, ["3"]),
     "link_cert": (Path("link.pem"), ["link.pem"]),
     "link_key": (Path("link.key"), ["link.key"]),
     "link_ca": (Path("links.pem"), ["links.pem"]),
@@ -215,7 +218,11 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "quota_topics": (40, ["40"]),
 }
 # Settings without which others would be invalid.
+LINKS = ["--link-cert", "link.pem", "--link-key", "link.key", "--link-ca", "ca.pem"]
+ON_HOSTS = [*("--shards", "3", "--redis", "redis://valkey"), *LINKS]
 COMPANIONS = {
+    "hosts": ["--own-host", "a.example", *ON_HOSTS],
+    "own_host": ["--hosts", "a.example:8443", *ON_HOSTS],
     "shards": ["--workers", "3"],
     "browser_cookie_name": ["--browser-cookie-secure"],
     "login_audience": ["--login-keys", "key.pem"],

@@ -10,6 +10,7 @@ from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.outcomes import ACKED, Move, Outcome
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store.format import letter_records, records, scripts
+from holdfast.store.format.opening_scripts import open_store
 from holdfast.store.format.scripts import ScriptCall, Take
 from tests.store.numbering import Numbering, meaning
 from tests.store.store_process import BASE, DEPLOYMENT, KEYS, letter, message, queue_of, session
@@ -26,7 +27,7 @@ EPOCH = f"seed-1.{NONCE}"
 
 def opening(nonce: str, instead_of: Collection[str] = ()) -> ScriptCall:
     """The call that opens a store."""
-    return scripts.open_store(
+    return open_store(
         KEYS,
         seed="seed",
         node="test",

@@ -27,7 +27,7 @@ from holdfast.store.format.scripts import SCRIPTS
 from holdfast.store.letters.administration import Letters
 from holdfast.store.links.link import StoreLink
 from holdfast.store.links.reader import Reader
-from holdfast.store.opening.write_right import Opening
+from holdfast.store.opening.asking_to_open import Opening
 from holdfast.store.store import Store
 from holdfast.store.writing.loading import LoadedSession
 from holdfast.store.writing.pending_publishes import Confirm

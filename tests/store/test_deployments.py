@@ -7,11 +7,11 @@ import pytest
 from redis import Redis
 
 from holdfast.delivery.messages.outcomes import ACKED
-from holdfast.store.format import scripts
 from holdfast.store.format.deployment import Deployment
 from holdfast.store.format.keys import NO_GENERATION, RedisKeys
+from holdfast.store.format.opening_scripts import open_store
 from holdfast.store.links.connection import StoreUnavailable
-from holdfast.store.opening.write_right import Opening
+from holdfast.store.opening.asking_to_open import Opening
 from holdfast.store.store import Store
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import KEYS, StoreProcess, ids, message, store_process, until
@@ -89,6 +89,6 @@ def test_the_name_of_an_earlier_release_is_that_of_its_node(redis: Redis) -> Non
     redis.hset(KEYS.meta, mapping={"version": "2", "seed": "seed", "fence": "1", "node": "shop-1"})
     proposed = Deployment.proposed(None)
     keys = RedisKeys("test", generation=NO_GENERATION)
-    call = scripts.open_store(keys, seed="x", node="b", nonce="nonce000", deployment=proposed)
+    call = open_store(keys, seed="x", node="b", nonce="nonce000", deployment=proposed)
     reply: Any = redis.register_script(call.script.source)(call.keys, call.args)
     assert reply[5] == b"shop-1"

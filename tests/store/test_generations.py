@@ -6,6 +6,7 @@ from redis import Redis
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.tags import slot_of, tag_of
 from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.opening.dividing import generation_of
 from holdfast.store.opening.generations import keys_of
 from tests.store.model import Room
 from tests.store.servers import ValkeyServer
@@ -24,6 +25,7 @@ SHARED = (
     "facts",
     "inbox",
     "figures",
+    "hosts",
 )
 
 
@@ -48,7 +50,15 @@ def test_no_two_generations_have_a_key_in_common_unless_they_share_it() -> None:
     for one, other in ((1, 2), (0, 1)):
         common = {name.removeprefix("{test}:") for name in keys_in(one) & keys_in(other)}
         assert all(name.startswith(SHARED) for name in common), common
-        assert len(common) == 12
+        assert len(common) == 13
+
+
+def test_what_generations_share_is_of_none_so_that_it_is_not_removed_with_a_former_one() -> None:
+    keys = RedisKeys("test", generation=2)
+    for name, key in vars(keys).items():
+        if type(key) is str and name not in ("tag", "prefix"):
+            is_shared = not key.startswith(keys.prefix)
+            assert generation_of(keys, key) == (None if is_shared else 2), key
 
 
 def test_all_generations_of_a_shard_are_in_one_slot() -> None:

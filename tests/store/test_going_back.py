@@ -20,6 +20,7 @@ from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store.format import publish_keys, records, scripts
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.format.opening_scripts import finish_upgrade
 from holdfast.store.framing import latest
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.writing import turn_writer
@@ -151,7 +152,7 @@ async def test_a_store_that_lost_the_end_of_an_upgrade_is_in_the_newest_layout_a
         await back(at)
         assert at.hash(KEYS.meta)["version"] == str(OLDEST_LAYOUT)
         past = Past(at.server)
-        await at.store.run(scripts.finish_upgrade(KEYS))
+        await at.store.run(finish_upgrade(KEYS))
         at.store.layout.enter(LAYOUT)
         past.come_back()
         at.store.save(session("joe/1"))

@@ -16,7 +16,7 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.store.format.keys import NO_GENERATION, RedisKeys
 from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT
-from holdfast.store.format.scripts import finish_upgrade
+from holdfast.store.format.opening_scripts import finish_upgrade
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.opening.generations import keys_of
 from tests.store.model import Room

@@ -10,7 +10,7 @@ from holdfast.store.format.scripts import RAISE, SCRIPTS
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.links.link import StoreLink
 from holdfast.store.opening import lease, write_right
-from holdfast.store.opening.write_right import Opening
+from holdfast.store.opening.asking_to_open import Opening
 from holdfast.store.store import Store
 from tests.slowness import times_slower
 from tests.store.servers import ValkeyServer, primary_at

@@ -15,6 +15,7 @@ from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.store.format import letter_records, records, scripts
 from holdfast.store.format.layouts import LAYOUT
+from holdfast.store.format.opening_scripts import finish_upgrade, release
 from holdfast.store.format.publish_keys import KeyLimits
 from holdfast.store.format.scripts import ScriptCall, Take
 from holdfast.store.writing.journaling import Journaling
@@ -134,10 +135,10 @@ def room(redis: Redis) -> Room:
 
 def plain() -> list[ScriptCall]:
     return [
-        scripts.release(KEYS),
+        release(KEYS),
         scripts.save(KEYS, [session("joe/1")]),
         scripts.keep(KEYS, [(message(1), ["joe/1"])]),
-        scripts.finish_upgrade(KEYS),
+        finish_upgrade(KEYS),
         scripts.keep_keyed(KEYS, [(message(1, key="k"), ["joe/1"])], KeyLimits(clock=0, most=9)),
         scripts.advance_clock(KEYS, 1, given=0),
         scripts.move(KEYS, [Move(message(1), "joe/0", ["joe/1"], 1, 1)]),

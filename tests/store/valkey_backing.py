@@ -22,7 +22,7 @@ from holdfast.store.format.letter_records import unpack_letter
 from holdfast.store.format.records import receiver_in, unpack_batch, unpack_entry
 from holdfast.store.format.scripts import SCRIPTS
 from holdfast.store.links.link import StoreLink
-from holdfast.store.opening.write_right import Opening
+from holdfast.store.opening.asking_to_open import Opening
 from holdfast.store.store import Store
 from holdfast.store.writing.loading import WithoutSession
 from tests.store.servers import ValkeyServer, primary_at

@@ -13,7 +13,7 @@ from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.store.audit import Audit, AuditEntry
 from holdfast.store.format.layouts import LAYOUT
-from holdfast.store.format.scripts import finish_upgrade
+from holdfast.store.format.opening_scripts import finish_upgrade
 from holdfast.store.framing.journal_frames import JournalFrames
 from holdfast.store.letters.administration import Letters
 from holdfast.store.letters.filter import LetterFilter

@@ -29,18 +29,19 @@ class RedisKeys:
         # Hash: version (of the layout), generation (the current one), seed, fence, epoch (who may
         # write), epochs (the ones before it), call (the last that was carried out), skipped
         # (numbers of refused calls), lease (rises while that process lives), holder (names a lock
-        # that it holds), node, deployment (its name, with which ids of messages begin), key (its
-        # secret, for ids of clients), clock, former (the clock's time when a release without one
-        # had the store last), newest and confirmed (ids of messages), stamped (above all ids
-        # that were given), shards and homes (the map of shards and the table of homes, in the first
-        # of several); the journal of a node -> number of its newest frame; "digest" and the journal
-        # -> digest of that frame; "trimmed" and the journal -> number of removed frames; "heard"
-        # and the journal -> when its server trimmed it last, in ms since 1970. If there are other
-        # shards: log (the place at the end of the log), openings (those with frames in the log,
-        # each with the id of its first frame); "place" and the number of a shard -> how far its log
-        # is taken; "passed" and the number -> the openings before that place, newest first. While a
-        # new generation is written: next (its number, and what its meta has; see `dividing.py`),
-        # written (in the first shard, in how many shards it is).
+        # that it holds), host and offer (whose process that is, and which one may open the store
+        # instead, if there are several hosts), node, deployment (its name, with which ids of
+        # messages begin), key (its secret, for ids of clients), clock, former (the clock's time
+        # when a release without one had the store last), newest and confirmed (ids of messages),
+        # stamped (above all ids that were given), shards and homes (the map of shards and the table
+        # of homes, in the first of several); the journal of a node -> number of its newest frame;
+        # "digest" and the journal -> digest of that frame; "trimmed" and the journal -> number of
+        # removed frames; "heard" and the journal -> when its server trimmed it last, in ms since
+        # 1970. If there are other shards: log (the place at the end of the log), openings (those
+        # with frames in the log, each with the id of its first frame); "place" and the number of a
+        # shard -> how far its log is taken; "passed" and the number -> the openings before that
+        # place, newest first. While a new generation is written: next (its number, and what its
+        # meta has; see `dividing.py`), written (in the first shard, in how many shards it is).
         self.meta = tag + "meta"
         # Hash: message id -> record of the message, while any queue or history has it. If only one
         # has it, its name may stand before the record; see `receiver_in`.
@@ -85,6 +86,8 @@ class RedisKeys:
         self.links = tag + "log:links"
         # Hash: shard and id -> a call of that shard which is not done yet.
         self.inbox = tag + "inbox"
+        # Hash, in the first shard: name of a host -> what it says of itself, if there are several.
+        self.hosts = tag + "hosts"
         # Hash: id of a lake that reads the journals -> its machine and folder.
         self.lakes = tag + "lakes"
         # Sorted sets of ids of dead letters with score 0: all, and one for each index.

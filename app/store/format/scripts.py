@@ -14,9 +14,8 @@ from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.storing import NO_FIELDS, RequestFields
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store.format import letter_records, records
-from holdfast.store.format.deployment import UNDIVIDED, Deployment, Division
 from holdfast.store.format.keys import RedisKeys
-from holdfast.store.format.layouts import LAYOUT, NEWEST, OLDEST_LAYOUT, WrittenForm
+from holdfast.store.format.layouts import NEWEST, WrittenForm
 from holdfast.store.format.publish_keys import KeyLimits
 from holdfast.store.format.records import words_entering, words_handing_over
 from holdfast.store.links.resp import Word
@@ -57,6 +56,7 @@ _ONCE = ("fence", "noted", "once")
 OPEN = _script("open")
 FINISH = _script("finish", *_ONCE)
 RELEASE = _script("release", *_ONCE)
+
 SAVE = _script("save", *_ONCE)
 KEEP = _journalled(
     "keep", "noted_with_id", "once", "arrays", "bodies", "enter", "fields", "hand_over"
@@ -89,6 +89,7 @@ LETTERS_PAGE = Script("letters_page", source_of("letters_page"))
 CONFIRM = Script("confirm", source_of("confirm"))
 RAISE = Script("raise", source_of("raise"))
 COUNT = Script("count", source_of("count"))
+OFFER = Script("offer", source_of("offer"))
 
 
 class ScriptCall(NamedTuple):
@@ -106,49 +107,6 @@ class Take(NamedTuple):
     # The session whose queue gets it.
     receiver: str
     is_durable: bool
-
-
-def open_store(
-    keys: RedisKeys,
-    *,
-    seed: str,
-    node: str,
-    nonce: str,
-    deployment: Deployment,
-    instead_of: Collection[str] = (),
-    lock: str = "",
-    unraised: str = "",
-    above: int = 0,
-    division: Division = UNDIVIDED,
-    stamp: int | None = None,
-    takes_back: bool = False,
-) -> ScriptCall:
-    """Become the only process that may write; instead of one with such an epoch, if given.
-
-    Args:
-        lock: Names a lock that this process holds while it lives; empty if that lock keeps all
-            others away from the store.
-        unraised: The epoch and lease of another process that has not raised it for long enough.
-        above: A number below the epoch's.
-        division: How the deployment is divided, for a store that has none.
-        stamp: An id of now, if this process gives any.
-        takes_back: Whether another process with this lock, which has ended, may be replaced, too.
-    """
-    args: list[Word] = [LAYOUT, OLDEST_LAYOUT, seed, node, nonce, " ".join(instead_of)]
-    name = deployment.name if deployment.is_known else ""
-    args += (name, deployment.name, deployment.key.hex(), lock, unraised, above, keys.generation)
-    args += (*division, "" if stamp is None else f"{stamp:019d}", int(takes_back))
-    return ScriptCall(OPEN, [keys.meta, keys.handed, *keys.unknown_to_former], args)
-
-
-def finish_upgrade(keys: RedisKeys) -> ScriptCall:
-    """Put the store into the newest layout."""
-    return ScriptCall(FINISH, [keys.meta], [LAYOUT])
-
-
-def release(keys: RedisKeys) -> ScriptCall:
-    """End the lease of this process, which speaks and writes no more."""
-    return ScriptCall(RELEASE, [keys.meta], [])
 
 
 def save(

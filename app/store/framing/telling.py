@@ -11,6 +11,7 @@ from holdfast.delivery.basics.ignoring import ignore
 from holdfast.store.format import scripts
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.layouts import LAYOUT
+from holdfast.store.format.opening_scripts import finish_upgrade
 from holdfast.store.format.publish_keys import KeyLimits
 from holdfast.store.format.scripts import ScriptCall
 from holdfast.store.framing.latest import Latest
@@ -135,7 +136,7 @@ class Telling:
     async def _tell_latest(self, limits: KeyLimits) -> None:
         """Tell the store the latest of what it alone keeps, before anything follows it."""
         if self._right.layout.number == LAYOUT:
-            self._calls.tell(scripts.finish_upgrade(self._keys), False)
+            self._calls.tell(finish_upgrade(self._keys), False)
         self._letters.forget(self._answered_at())
         for call in self._letters.all():
             # Letters that are there stay as they are, and those that are gone stay away.

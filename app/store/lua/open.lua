@@ -11,11 +11,14 @@
 --        their holder must be silent   12 a number below the epoch's   13 the generation of the keys
 --        14 the map of shards   15 the table of homes, both '' unless this is the first of several
 --        16 an id by the caller's wall clock, '' if it gives none   17 '1' if the caller may also
---        replace any epoch of a process with its own lock, as that one has ended
+--        replace any epoch of a process with its own lock, as that one has ended   18 the host of the
+--        caller, '' if the deployment has no list of hosts   19 the epoch whose holder offers the store
+--        to this host, '' if the caller does not go by an offer
 -- Reply  epoch, id of the newest message or dead letter, or one above all that were given ('' if
 --        there was none), time of the store's clock, the version that was found ('' in an empty store), the epochs before it, name and
 --        key of the deployment; or the error DEPLOYMENT and a name: the store is that one's; or
---        the error GENERATION and a number: the store has these keys
+--        the error GENERATION and a number: the store has these keys; or the error OFFER: there is no
+--        such offer any more
 -- Cost   O(1)
 -- Repeat returns the same epoch, until another process opens the store.
 local meta, version, oldest, seed, node = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -45,8 +48,12 @@ if not is_repeat then
         return redis.error_reply('EPOCH ' .. before)
     end
     local lease = redis.call('HGET', meta, 'lease')
-    local lock, unraised = ARGV[10], ARGV[11]
-    if lease and ARGV[6] == '' and lock ~= '' and lock ~= holder then
+    local lock, unraised, offered = ARGV[10], ARGV[11], ARGV[19]
+    if offered ~= '' then
+        if before ~= offered or redis.call('HGET', meta, 'offer') ~= ARGV[18] then
+            return redis.error_reply('OFFER ' .. (before or 'gone'))
+        end
+    elseif lease and ARGV[6] == '' and lock ~= '' and lock ~= holder then
         local held = before .. ' ' .. lease
         if held ~= unraised then
             return redis.error_reply(
@@ -85,7 +92,10 @@ if not is_repeat then
     end
     redis.call('HSET', meta, 'fence', fence, 'node', node, 'epoch', epoch,
         'epochs', epochs, 'call', ARGV[5] .. '-' .. string.format('%012d', 0))
-    redis.call('HDEL', meta, 'skipped', 'lease', 'holder')
+    redis.call('HDEL', meta, 'skipped', 'lease', 'holder', 'host', 'offer')
+    if ARGV[18] ~= '' then
+        redis.call('HSET', meta, 'host', ARGV[18])
+    end
     if lock ~= '' then
         redis.call('HSET', meta, 'lease', 0, 'holder', lock)
     end

@@ -18,7 +18,10 @@ from holdfast.store.links.script import Script
 DIVIDE: Final = Script("divide", source_of("divide"))
 # The first words of keys that belong to no generation.
 _OF_ALL: Final = frozenset(
-    {"meta", "audit", "log", "facts", "inbox", "lakes", "journal", "notes", "pipeline"}
+    {
+        *("meta", "audit", "figures", "log", "facts", "inbox"),
+        *("hosts", "lakes", "journal", "notes", "pipeline"),
+    }
 )
 
 

@@ -4,20 +4,21 @@ import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from enum import Enum
 from functools import partial
-from typing import NamedTuple, cast
+from typing import cast
 
-from holdfast.store.format import scripts
-from holdfast.store.format.deployment import UNDIVIDED, Deployment, Division
+from holdfast.store.format.deployment import Deployment
 from holdfast.store.format.keys import RedisKeys
 from holdfast.store.format.layouts import LAYOUT, OLDEST_LAYOUT, CurrentLayout, readers_of
+from holdfast.store.format.opening_scripts import open_store
 from holdfast.store.format.publish_keys import StoreClock
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.links.link import Answer, StoreLink, set_answer
 from holdfast.store.links.reply_errors import ScriptFailed, WentBack
-from holdfast.store.opening.all_shards import Gate, Look
+from holdfast.store.opening.all_shards import Look
+from holdfast.store.opening.asking_to_open import Claimed, Opening, ShardElsewhere
 from holdfast.store.opening.lease import BLIND_S, SPEAK_S, RivalLease, boot_clock
 
 log = logging.getLogger(__name__)
@@ -51,35 +52,6 @@ class StoreState(Enum):
     # A successor of this process may open it. This process writes nothing, unless it takes the
     # store back.
     GIVEN = "given"
-
-
-def random_seed() -> str:
-    """Return random text, with which the epochs of a store begin."""
-    return secrets.token_hex(8)
-
-
-OnWaiting = Callable[[], Awaitable[None]]
-
-
-class Opening(NamedTuple):
-    """How this process opens the store."""
-
-    # The name of this node, for people who inspect the store.
-    node: str
-    # For a store that has none, as the seed of its epochs is.
-    deployment: Deployment
-    # Names a lock that this process holds while it lives; empty if that lock keeps all others away
-    # from the store. Otherwise the process has a lease.
-    lock: str = ""
-    # Whether to wait as long as another process has the store.
-    is_standby: bool = False
-    # Called when it begins to wait.
-    on_waiting: OnWaiting | None = None
-    # None if there is only one shard, or if no other server can have any.
-    gate: Gate | None = None
-    # How the deployment is divided, which the first of several shards keeps.
-    division: Division = UNDIVIDED
-    seed: Callable[[], str] = random_seed
 
 
 class WriteRight:
@@ -188,16 +160,16 @@ class WriteRight:
     async def _wait_for_lease(self) -> object:
         """Return the store's answer once no other process has a lease."""
         clock, is_waiting = boot_clock(), False
+        if self._opening.claimed is not None:
+            return await self._open_claimed(self._opening.claimed, clock)
         rival = RivalLease(clock)
         while True:
             unraised, asked_at = rival.unraised, clock()
             look, reply = await self._try_to_open(unraised)
             if reply is not None:
                 has_looked = unraised or self._opening.gate is not None
-                if has_looked and clock() - asked_at > BLIND_S:
-                    # The call may have been repeated to a new primary that lacks the last raises:
-                    # until their holder must be silent, this process does not speak.
-                    await asyncio.sleep(SPEAK_S)
+                if has_looked:
+                    await _outlast(clock() - asked_at)
                 return reply
             if look.lease:
                 rival.saw(look.lease)
@@ -213,6 +185,20 @@ class WriteRight:
                     await self._opening.on_waiting()
             await asyncio.sleep(_LOOK_S)
 
+    async def _open_claimed(self, claimed: Claimed, clock: Callable[[], float]) -> object:
+        """Return the store's answer, once. Raises `ShardElsewhere`."""
+        asked_at = clock()
+        reply = await self._answer_to(unraised=claimed.unraised, offered=claimed.offered)
+        if isinstance(reply, ScriptFailed) and reply.code in ("HELD", "OFFER"):
+            raise ShardElsewhere(f"another host has this shard: {reply}")
+        await _outlast(clock() - asked_at)
+        return reply
+
+    async def _answer_to(self, *, unraised: str, offered: str = "") -> object:
+        answer: asyncio.Future[object] = self._loop.create_future()
+        self._ask(partial(set_answer, answer), unraised=unraised, offered=offered)
+        return await answer
+
     async def _try_to_open(self, unraised: str) -> tuple[Look, object]:
         """Return the store's answer, or what keeps this process from the store.
 
@@ -222,9 +208,7 @@ class WriteRight:
         look = await self._look_at_all()
         if not look.may_open:
             return look, None
-        answer: asyncio.Future[object] = self._loop.create_future()
-        self._ask(partial(set_answer, answer), unraised=unraised)
-        reply = await answer
+        reply = await self._answer_to(unraised=unraised)
         if not (isinstance(reply, ScriptFailed) and reply.code == "HELD"):
             return look, reply
         _, epoch, lease, node = str(reply).split(" ", 3)
@@ -350,8 +334,9 @@ class WriteRight:
         instead_of: Collection[str] = (),
         unraised: str = "",
         takes_back: bool = False,
+        offered: str = "",
     ) -> None:
-        call = scripts.open_store(
+        call = open_store(
             self._keys,
             seed=self._opening.seed(),
             node=self._opening.node,
@@ -364,6 +349,8 @@ class WriteRight:
             division=self._opening.division,
             stamp=None if self._stamp is None else self._stamp(),
             takes_back=takes_back,
+            host=self._opening.host,
+            offered=offered,
         )
         self._link.script(call.script, call.keys, call.args, done)
         self._link.flush()
@@ -398,6 +385,16 @@ class WriteRight:
             log.error("the store cannot be opened: %s", reply)
             return False
         return True
+
+
+async def _outlast(asked_s: float) -> None:
+    """Wait if the store took so long to let this process open it.
+
+    The call may have been repeated to a new primary that lacks the last raises: until their holder
+    must be silent, this process does not speak.
+    """
+    if asked_s > BLIND_S:
+        await asyncio.sleep(SPEAK_S)
 
 
 def seed_of(epoch: str) -> str:

@@ -13,6 +13,7 @@ from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.store.format import scripts
+from holdfast.store.format.opening_scripts import finish_upgrade, release
 from holdfast.store.format.publish_keys import KeyLimits
 from holdfast.store.format.scripts import SCRIPTS, ScriptCall, Take
 from holdfast.store.links.resp import Word, pack
@@ -272,8 +273,8 @@ script_calls: st.SearchStrategy[ScriptCall] = st.one_of(
         )
     ),
     numbers.map(lambda n: scripts.trim(KEYS, "test", read_ms=n, oldest_ms=0, size=10**6, now_ms=n)),
-    st.just(scripts.finish_upgrade(KEYS)),
-    st.just(scripts.release(KEYS)),
+    st.just(finish_upgrade(KEYS)),
+    st.just(release(KEYS)),
     st.sampled_from(["nonce000", "other000"]).map(opening),
 )
 # Which of the calls is repeated after each: none, or one so many places before; and whether others

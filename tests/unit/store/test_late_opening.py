@@ -12,8 +12,9 @@ from holdfast.store.format.keys import RedisKeys
 from holdfast.store.links.reply_errors import ScriptFailed
 from holdfast.store.links.script import Script
 from holdfast.store.opening import write_right
+from holdfast.store.opening.asking_to_open import Opening
 from holdfast.store.opening.lease import SPEAK_S
-from holdfast.store.opening.write_right import Opening, WriteRight
+from holdfast.store.opening.write_right import WriteRight
 
 # Compiled code takes no other link.
 pytestmark = pytest.mark.interpreted

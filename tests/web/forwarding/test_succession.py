@@ -24,7 +24,7 @@ class FirstOfSeveral(Succession):
     def keep(self, name: str, descriptor: int) -> None:
         self.kept.add(name)
 
-    def listening(self, workers: int, links: str) -> None:
+    def listening(self, workers: int, links: str, shards: int = 0) -> None:
         self.given = {*self.kept}
 
 

@@ -1,0 +1,238 @@
+"""The first process on a host of several: it has no shard, and says which ones to serve here.
+
+It opens the sockets at which the workers of this host answer, and answers there itself as long as
+there are none. It reads the leases of all shards, twice a second.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from holdfast.compose.claim_store import ClaimStore
+from holdfast.compose.data_directory import claimed
+from holdfast.compose.host_door import listen_for_hosts, open_host_door
+from holdfast.compose.listen_addresses import find_addresses
+from holdfast.compose.listening import ListeningSockets, listen, listen_for_commands
+from holdfast.compose.placement import NO_SHARD, placed
+from holdfast.compose.supervised import LIMITS
+from holdfast.distribution import release
+from holdfast.hosts.claims import Claims
+from holdfast.settings.host_list import HostList
+from holdfast.store.links.connection import StoreUnavailable
+from holdfast.store.opening.lease import boot_clock
+from holdfast.supervisor.control import CONTROL_FILE, LOCK, Do, Say
+from holdfast.supervisor.packets import PeerGone
+from holdfast.web.host_links.front_desk import FrontDesk
+from holdfast.web.http.origins import Origins
+from holdfast.web.standby import StandbyDoor
+
+if TYPE_CHECKING:
+    from holdfast.compose.listen_addresses import ListenAddresses
+    from holdfast.compose.supervised import Supervised
+    from holdfast.hosts.moving import Give
+    from holdfast.settings import Settings
+
+log = logging.getLogger(__name__)
+
+# How often leases are read, and how often it is looked who may be claimed by now.
+_LOOK_S = 0.5
+_STEP_S = 0.1
+# For how long the supervisor is not asked for the same again: it may be in the midst of a restart.
+_ASKED_S = 2.0
+_REASON = "this host has no shard yet: others may serve"
+
+
+async def claim_shards(
+    settings: "Settings", supervisor: "Supervised", stopped: asyncio.Event
+) -> None:
+    """Claim shards for this host until it is told to stop. Raises `CannotStart`."""
+    async with AsyncExitStack() as stack:
+        with supervisor.starting():
+            claimer = await _begin(settings, supervisor, stack)
+        works = (claimer.run(), claimer.do_as_asked(), stopped.wait())
+        tasks = [asyncio.create_task(each) for each in works]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+        finally:
+            for each in tasks:
+                each.cancel()
+            await asyncio.wait(tasks)
+        if stopped.is_set():
+            await claimer.end()
+
+
+async def _begin(
+    settings: "Settings", supervisor: "Supervised", stack: AsyncExitStack
+) -> "Claimer":
+    addresses = await find_addresses(settings)
+    placement = placed(settings, NO_SHARD, settings.shards or 0)
+    shared = supervisor.descriptors.get(LOCK)
+    control = settings.data / CONTROL_FILE
+    directory = await claimed(placement.data, shared, control, stack)
+    supervisor.keep(LOCK, directory.lock)
+    sockets = listen(addresses, supervisor)
+    listen_for_commands(settings.data, supervisor)
+    hosts = listen_for_hosts(settings, supervisor)
+    supervisor.close_rest()
+    supervisor.listening(1, str(placement.links), shards=placement.count)
+    if supervisor.is_successor:
+        await supervisor.prepared()
+    await supervisor.opened()
+    door = _Door(settings, addresses, sockets)
+    stack.push_async_callback(door.close)
+    await door.open()
+    host_door = open_host_door(hosts, placement.links, placement.count, stack)
+    claims = Claims(
+        *(settings.own_host or "", directory.lock_name, HostList.parse(settings.hosts).names),
+        shards=placement.count,
+        capacity=settings.capacity,
+        clock=boot_clock(),
+    )
+    store = ClaimStore(settings, placement.count)
+    stack.callback(store.close)
+    url = addresses.main.url(sockets.main[0])
+    limits = {name: getattr(settings, name) / 1000 for name in LIMITS}
+    supervisor.ready(url=url, limits=limits)
+    return Claimer(supervisor, claims, store, door, host_door)
+
+
+class Claimer:
+    """Looks who has the shards, and has workers started for those that this host is to have."""
+
+    def __init__(
+        self,
+        supervisor: "Supervised",
+        claims: Claims,
+        store: ClaimStore,
+        door: "_Door",
+        hosts: FrontDesk,
+    ) -> None:
+        self._supervisor = supervisor
+        self._claims = claims
+        self._store = store
+        self._door = door
+        self._hosts = hosts
+        # The shards that have a process on this host; and those that the supervisor was asked to
+        # start one for, with when.
+        self._here: set[int] = set()
+        self._asked: dict[int, float] = {}
+        # What the supervisor was asked last to have given away.
+        self._given: Give | None = None
+        # Whether another process is about to go on here.
+        self._is_paused = False
+
+    async def run(self) -> None:
+        """Look until the task is cancelled."""
+        loop = asyncio.get_running_loop()
+        looks_at = loop.time()
+        while True:
+            if not self._is_paused and loop.time() >= looks_at:
+                looks_at = loop.time() + _LOOK_S
+                await self._look()
+            if not self._is_paused:
+                self._claim()
+                self._give()
+            await asyncio.sleep(_STEP_S)
+
+    async def _look(self) -> None:
+        claims = self._claims
+        shards, rows = await self._store.read()
+        now = asyncio.get_running_loop().time()
+        self._asked = {shard: at for shard, at in self._asked.items() if now - at < _ASKED_S}
+        claims.see(shards, rows, {*self._here, *self._asked})
+        if claims.is_twin:
+            log.error("another host has the name of this one: give each its own in own_host")
+            return
+        row = claims.row()
+        if row is not None:
+            with suppress(StoreUnavailable):
+                await self._store.write(replace(row, release=release()))
+
+    def _claim(self) -> None:
+        there = {*self._here, *self._asked}
+        wanted = [each for each in self._claims.to_claim() if each.shard not in there]
+        if not wanted:
+            return
+        log.info("this host claims %s", ", ".join(f"shard {each.shard}" for each in wanted))
+        now = asyncio.get_running_loop().time()
+        self._asked.update({each.shard: now for each in wanted})
+        told = [
+            {"shard": each.shard, "unraised": each.unraised, "offered": each.offered_epoch}
+            for each in wanted
+        ]
+        self._supervisor.say(Say.CLAIM, shards=told)
+
+    def _give(self) -> None:
+        """Have a shard given to the host that is to have it, if it is time."""
+        wanted = self._claims.to_give()
+        if wanted is not None and wanted != self._given:
+            log.info("this host gives shard %d to %s", wanted.shard, wanted.host)
+            self._supervisor.say(Say.GIVE, shard=wanted.shard, host=wanted.host)
+        self._given = wanted
+
+    async def do_as_asked(self) -> None:
+        """Do what the supervisor asks for, until another process goes on here, or it has ended."""
+        while True:
+            try:
+                asked = await self._supervisor.next()
+            except PeerGone:
+                return
+            match asked.fields["do"]:
+                case Do.HAVE:
+                    await self._have(asked.fields)
+                case Do.LEAVE:
+                    self._is_paused = True
+                    self._hosts.pause()
+                    self._supervisor.say(Say.LEFT)
+                case Do.TAKE_BACK:
+                    self._is_paused = False
+                    self._hosts.resume()
+                    self._supervisor.say(Say.BACK)
+                case Do.GO:
+                    return
+                case _:
+                    pass
+            asked.close()
+
+    async def _have(self, told: Mapping[str, list[int]]) -> None:
+        self._here = set(told["shards"])
+        for each in told["failed"]:
+            self._claims.failed(each)
+        if told["serving"]:
+            await self._door.close()
+        else:
+            await self._door.open()
+
+    async def end(self) -> None:
+        """Let others know at once that this host takes no shards any more."""
+        with suppress(StoreUnavailable):
+            await self._store.remove()
+
+
+class _Door:
+    """Refuses all requests at the sockets of this host, as long as no worker answers there."""
+
+    def __init__(
+        self, settings: "Settings", addresses: "ListenAddresses", sockets: ListeningSockets
+    ) -> None:
+        self._origins = Origins(settings.allow_origin)
+        self._places = [(addresses.main, sockets.main), (addresses.admin, sockets.admin)]
+        self._doors: list[StandbyDoor] = []
+
+    async def open(self) -> None:
+        if self._doors:
+            return
+        for address, sockets in self._places:
+            if address is not None:
+                door = StandbyDoor(address, self._origins, is_healthy=True, reason=_REASON)
+                self._doors.append(door)
+                await door.open([each.dup() for each in sockets])
+
+    async def close(self) -> None:
+        while self._doors:
+            await self._doors.pop().close()

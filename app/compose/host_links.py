@@ -1,0 +1,44 @@
+"""The links between a worker and the shards of other hosts, in both directions."""
+
+import socket
+from pathlib import Path
+
+from holdfast.compose.link_certificates import LinkCertificates
+from holdfast.settings import Settings
+from holdfast.web.forwarding.far_shard import FarShard
+from holdfast.web.forwarding.hello import Hello
+from holdfast.web.forwarding.link_server import LinkServer
+from holdfast.web.host_links.far_keeper import FarKeeper, Hosts
+from holdfast.web.host_links.receiver import Receiver
+from holdfast.web.host_links.tls_connection import plain
+from holdfast.web.host_links.whereabouts import Whereabouts
+
+
+class HostLinks:
+    """Makes them. Raises `CannotStart` if certificates cannot be read."""
+
+    def __init__(self, settings: Settings, whereabouts: Whereabouts) -> None:
+        self.own = settings.own_host or ""
+        self._tls = LinkCertificates(settings, self.own)
+        addresses = addresses_of(settings)
+        self._others = [name for name in addresses if name != self.own]
+        self._hosts = Hosts(self.own, addresses, lambda: self._tls.now.client, whereabouts)
+
+    def keeper(self, shard: int, path: Path, hello: Hello, far: FarShard) -> FarKeeper:
+        """Return what keeps a link to another shard, which has this path if it is here."""
+        return FarKeeper(shard, path, hello, far, self._hosts)
+
+    def receiver(self, server: LinkServer, hello: Hello, listening: socket.socket) -> Receiver:
+        """Take connections of other hosts that come to this socket."""
+        receiver = Receiver(server, hello, self._others, lambda: self._tls.now.server)
+        receiver.open(listening)
+        return receiver
+
+
+def addresses_of(settings: Settings) -> dict[str, tuple[str, int]]:
+    """Return where each host accepts links, by its name in the settings."""
+    found = {}
+    for each in settings.hosts:
+        name, _, port = each.rpartition(":")
+        found[name] = plain(name), int(port)
+    return found

@@ -1,0 +1,93 @@
+"""Three hosts, of which one fails: the others have its shards, and who has a name goes on.
+
+-s shows how long the named sessions waited.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.hosts import Hosts, three_hosts
+from tests.chaos.test_workers import Member, Traffic
+from tests.chaos.twin import LIMIT_S
+from tests.slowness import times_slower
+
+pytestmark = pytest.mark.slow
+
+# What is promised on machines that are not busy; this one plays three of them.
+HOST_S = 4.5
+BUSY = 2.0
+PEOPLE = 12
+
+
+class Scene:
+    """The hosts, and people with names at all of their doors."""
+
+    def __init__(self, hosts: Hosts, traffic: Traffic) -> None:
+        self.hosts, self.traffic = hosts, traffic
+
+    async def goes_on(self, what: str, within_s: float) -> None:
+        """Wait until all sessions get a message that is published from now on."""
+        began, last = time.monotonic(), self.traffic.number
+        members = self.traffic.members
+        while not all(each.heard and each.heard[-1] > last for each in members):
+            assert time.monotonic() - began < LIMIT_S, f"{what}: the sessions do not go on"
+            await asyncio.sleep(0.02)
+        took_s = time.monotonic() - began
+        sys.stdout.write(f"\n{what}: the sessions went on after {took_s:.1f} s\n")
+        assert took_s < within_s * BUSY * times_slower(), what
+
+
+@asynccontextmanager
+async def scene(home: Path) -> AsyncIterator[Scene]:
+    async with AsyncExitStack() as stack:
+        hosts, ways = await stack.enter_async_context(
+            three_hosts(home, max_sessions_per_browser=-1)
+        )
+        urls = ways.urls
+        members = [Member(urls[n % 3], f"person{n}/1") for n in range(PEOPLE + 1)]
+        for each in members:
+            stack.push_async_callback(each.http.close)
+            await each.join()
+        flowing = Traffic(members[1:], members[0])
+        tasks = [asyncio.create_task(each.listen()) for each in flowing.members]
+        publishing = asyncio.create_task(flowing.publish())
+        try:
+            await flowing.flows()
+            yield Scene(hosts, flowing)
+            await flowing.flows()
+            publishing.cancel()
+            await asyncio.wait([publishing])
+            await flowing.arrived()
+        finally:
+            for task in (publishing, *tasks):
+                task.cancel()
+            await asyncio.wait([publishing, *tasks])
+
+
+async def test_a_host_that_dies_has_its_shards_taken_over_and_loses_nothing(tmp_path: Path) -> None:
+    async with scene(tmp_path) as play:
+        first = play.hosts.all[0]
+        await first.kill_all()
+        await play.goes_on("host killed", HOST_S)
+        handshakes = [each.handshakes for each in play.traffic.members]
+        assert handshakes == [1] * PEOPLE
+
+
+async def test_a_host_that_comes_back_gets_its_shards_and_nobody_handshakes_anew(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as play:
+        first = play.hosts.all[0]
+        await first.kill_all()
+        await play.goes_on("host killed", HOST_S)
+        first.begin()
+        # It is ready when it has its first shard again.
+        await first.serves(LIMIT_S)
+        await play.goes_on("a shard came back", 1.5)
+        assert [each.handshakes for each in play.traffic.members] == [1] * PEOPLE
