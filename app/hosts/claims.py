@@ -137,17 +137,17 @@ class Claims:
             return None
         self._n += 1
         state = HostState.DRAINING if self.is_draining else HostState.SERVING
-        return HostRow(self._nonce, self._n, state, self._view)
+        refuses = tuple(sorted(shard for shard in self._shards if self._has_failed(shard)))
+        return HostRow(self._nonce, self._n, state, self._view, refuses=refuses)
 
     def to_claim(self) -> list[Claim]:
         """Return the shards to open now. Ask several times between two looks."""
         if self.is_twin or not self._name.is_ours:
             return []
-        now = self._clock()
         found = [
             self._claim_of(shard, watched)
             for shard, watched in self._shards.items()
-            if shard not in self._here and self._failed.get(shard, -inf) <= now
+            if shard not in self._here and not self._has_failed(shard)
         ]
         return [claim for claim in found if claim is not None]
 
@@ -217,12 +217,15 @@ class Claims:
             claimable_s = min(claimable_s, self._clock() - self._begun - LEASE_S)
         return Claim(shard, watched.unraised) if claimable_s >= place * _PLACE_S else None
 
+    def _has_failed(self, shard: int) -> bool:
+        return self._clock() < self._failed.get(shard, -inf)
+
     def _place_in(self, shard: int) -> int:
         """Return how many hosts come before this one."""
+        last = self._others.draining | self._others.refuse(shard)
         target = self._aims().get(shard)
-        draining = self._others.draining
         order = order_of(shard, self._others.living)
-        return sorted(order, key=lambda host: (host != target, host in draining)).index(self._own)
+        return sorted(order, key=lambda host: (host in last, host != target)).index(self._own)
 
     def _aims(self) -> Mapping[int, str]:
         """Return which host each shard is to be on."""
@@ -243,6 +246,7 @@ class Claims:
             living=others.living,
             draining=others.draining,
             partners=frozenset({*partners, self._own}),
+            refusing={shard: others.refuse(shard) for shard in self._shards},
         )
 
 

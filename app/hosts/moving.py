@@ -36,6 +36,7 @@ class Scene:
         shards: What each store shows; None for a store that could not be read.
         owned: The shards whose holders are known to live.
         partners: Hosts that agree with this one about who is to have what.
+        refusing: The hosts that could not open a shard a moment ago, by shard.
     """
 
     shards: Mapping[int, ShardSeen | None]
@@ -44,6 +45,7 @@ class Scene:
     living: frozenset[str]
     draining: frozenset[str]
     partners: frozenset[str]
+    refusing: Mapping[int, frozenset[str]]
 
     @property
     def is_quiet(self) -> bool:
@@ -70,7 +72,7 @@ class Moves:
         self._misplaced: dict[int, tuple[str, str, float]] = {}
         # By shard and host, until when it gets no offer, and how long that is.
         self._refused: dict[tuple[int, str], tuple[float, float]] = {}
-        # the next shard to be given, by any host, and since when.
+        # The next shard to be given, by any host, and since when.
         self._next: tuple[Give | None, float] = (None, -inf)
 
     def saw(self, scene: Scene | None) -> None:
@@ -90,7 +92,7 @@ class Moves:
     def refused(self, shard: int, host: str) -> None:
         """Offer the shard to another host meanwhile: this one did not open it."""
         now = self._clock()
-        until, last_s = self._refused.get((shard, host), (0.0, 0.0))
+        until, last_s = self._refused.get((shard, host), (-inf, 0.0))
         if until <= now:
             wait_s = min(max(_REFUSED_S, 2 * last_s), _REFUSED_MOST_S)
             self._refused[shard, host] = (now + wait_s, wait_s)
@@ -147,7 +149,7 @@ class Moves:
     def _is_misplaced(self, scene: Scene, shard: int) -> bool:
         target, holder, since = self._misplaced[shard]
         agree = {target, holder} <= scene.partners & scene.living
-        is_misplaced = agree and holder != target and not self._is_refused(shard, target)
+        is_misplaced = agree and holder != target and not self._is_refused(scene, shard, target)
         return is_misplaced and self._clock() - since >= _TARGET_S
 
     def _taker_of(self, scene: Scene, shard: int) -> str | None:
@@ -155,10 +157,11 @@ class Moves:
         takers = scene.living - scene.draining - {scene.holder_of(shard)}
         target = scene.targets.get(shard)
         order = sorted(order_of(shard, takers), key=lambda host: host != target)
-        return next((host for host in order if not self._is_refused(shard, host)), None)
+        return next((host for host in order if not self._is_refused(scene, shard, host)), None)
 
-    def _is_refused(self, shard: int, host: str) -> bool:
-        return self._refused.get((shard, host), (0.0, 0.0))[0] > self._clock()
+    def _is_refused(self, scene: Scene, shard: int, host: str) -> bool:
+        until, _ = self._refused.get((shard, host), (-inf, 0.0))
+        return host in scene.refusing[shard] or self._clock() < until
 
 
 def _without_leases(scene: Scene) -> tuple[object, ...]:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -38,9 +38,11 @@ class HostRow:
     release: str = ""
     # Where operators and clients reach it.
     url: str = ""
+    # Shards that it could not open a moment ago: it gets no offer of them.
+    refuses: tuple[int, ...] = ()
 
 
-_TEXTS: Final = [each.name for each in fields(HostRow) if each.name not in ("n", "state")]
+_TEXTS: Final = ("nonce", "view", "digest", "release", "url")
 
 
 def pack(row: HostRow) -> bytes:
@@ -58,10 +60,14 @@ def _unpack(data: bytes) -> HostRow:
         raise ValueError("no row of a host")
     n = found.get("n")
     texts = {name: found[name] for name in _TEXTS if name in found}
-    if type(n) is not int or not all(isinstance(each, str) for each in texts.values()):
+    refuses = found.get("refuses", [])
+    is_list = isinstance(refuses, list) and all(type(each) is int for each in refuses)
+    is_text = all(isinstance(each, str) for each in texts.values())
+    if type(n) is not int or not is_list or not is_text:
         raise ValueError("a field of a host's row has another type")
     # Later releases have fields that this one does not know.
-    return HostRow(n=n, state=HostState(found.get("state", HostState.SERVING)), **texts)
+    state = HostState(found.get("state", HostState.SERVING))
+    return HostRow(n=n, state=state, refuses=tuple(refuses), **texts)
 
 
 class HostRows:

@@ -111,6 +111,10 @@ class WatchedHosts:
         row = self._rows.get(host)
         return row.view if row else None
 
+    def refuse(self, shard: int) -> frozenset[str]:
+        """Return the other hosts that could not open a shard a moment ago."""
+        return frozenset(name for name, row in self._rows.items() if shard in row.refuses)
+
     def _lives(self, name: str) -> bool:
         moving = self._moving[name]
         if moving.is_raised:

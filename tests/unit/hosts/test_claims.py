@@ -1,5 +1,7 @@
 """When a host opens a shard, as one host sees it: each row of the rule."""
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.hosts.claims import Claim, Claims
@@ -200,6 +202,28 @@ def test_a_shard_that_could_not_be_opened_is_left_to_others_for_a_minute() -> No
     assert desk.claimed() == set()
     desk.looks(0.5)
     assert desk.claimed() == {OWN}
+
+
+def test_a_host_says_for_a_minute_which_shards_it_could_not_open() -> None:
+    desk = Desk()
+    desk.look()
+    desk.claims.failed(OTHER)
+    desk.claims.failed(OWN)
+    desk.look()
+    assert desk.rows
+    assert desk.rows["a"].refuses == tuple(sorted((OTHER, OWN)))
+    desk.looks(60)
+    assert desk.rows["a"].refuses == ()
+
+
+def test_a_host_that_could_not_open_a_shard_is_asked_last() -> None:
+    desk = Desk()
+    assert desk.rows
+    desk.rows["b"] = replace(desk.rows["b"], refuses=(OTHER,))
+    desk.looks(5)
+    desk.raised.discard(OTHER)
+    place = place_of(OTHER, "a")
+    assert until_claimed(desk, OTHER, 0.02) == pytest.approx(3.0 + 0.3 * (place - 1), abs=0.05)
 
 
 def test_a_draining_host_comes_behind_all_others() -> None:

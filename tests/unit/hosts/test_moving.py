@@ -180,6 +180,17 @@ def test_a_draining_host_offers_to_the_next_when_the_first_does_not_open() -> No
     assert {give.host, again.host} == {"b", "c"}
 
 
+def test_a_host_that_could_not_open_a_shard_is_not_offered_it() -> None:
+    desk = Desk({OF_B: "a"})
+    assert desk.rows
+    desk.rows["b"] = replace(desk.rows["b"], refuses=(OF_B,))
+    desk.looks(70)
+    assert desk.claims.to_give() is None
+    desk.rows["b"] = replace(desk.rows["b"], refuses=())
+    desk.look()
+    assert desk.claims.to_give() == Give(OF_B, "b")
+
+
 def test_an_offer_that_was_opened_is_no_refusal() -> None:
     desk = settled({OF_B: "a"})
     desk.change(OF_B, offer="b")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.hosts.rows import HostRow, HostRows, HostState, pack
 
-ROW = HostRow("n1", 7, HostState.DRAINING, "v", "d", "1.0", "https://a.example")
+ROW = HostRow("n1", 7, HostState.DRAINING, "v", "d", "1.0", "https://a.example", (2, 5))
 
 
 def test_a_row_is_read_as_it_was_packed() -> None:
@@ -39,6 +39,8 @@ def test_a_row_of_an_earlier_release_lacks_fields() -> None:
         b'{"nonce":"n1","n":7,"url":null}',
         b'{"nonce":"n1","n":7,"state":"dancing"}',
         b'{"nonce":"n1","n":7,"state":[]}',
+        b'{"nonce":"n1","n":7,"refuses":"25"}',
+        b'{"nonce":"n1","n":7,"refuses":[2,"5"]}',
         pack(ROW) + b" " * 4096,
     ],
 )
