@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.asking import Show, asks
-from holdfast.cli.holds import Reason, Until, hold_text
+from holdfast.cli.holds import Reason, Until, hold_text, unstored_text
 from holdfast.cli.options import Key, ToServer, place_of
 from holdfast.cli.output import FOR, Json, print_facts, print_json, print_table, since, when
 from holdfast.cli.program import group_of_commands
@@ -71,10 +71,12 @@ def _report(server: Server, session: Json, change: str = "") -> None:
     """Print the facts about a session's delivery, or how it changed."""
     facts = {name: session[name] for name in _FACTS}
     if server.as_json:
-        print_json({**facts, "hold": session["hold"]})
+        told = {"unstored": session["unstored"]} if change else {}
+        print_json({**facts, "hold": session["hold"], **told})
     elif change:
         waiting = counted(facts["waiting"], "entry is", "entries are")
-        sys.stdout.write(f"{facts['key']} is {change}; {waiting} waiting\n")
+        more = unstored_text(session)
+        sys.stdout.write(f"{facts['key']} is {change}; {waiting} waiting{more}\n")
     else:
         again = when(session["next_attempt"])
         print_facts({**facts, "hold": hold_text(session["hold"]), "next attempt": again})

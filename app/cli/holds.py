@@ -22,6 +22,13 @@ def _until(
 Until = Annotated[int | None, _until]
 
 
+def unstored_text(change: Json) -> str:
+    """Return what to add to a sentence about a change that the store does not have yet."""
+    if not change["unstored"]:
+        return ""
+    return ". The store is unavailable and does not have this yet: a kill of the server undoes it"
+
+
 def hold_text(hold: Json | None) -> str:
     """Return a hold as text."""
     if hold is None:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.asking import Add, asks, facts, lists, lists_first, says
-from holdfast.cli.holds import Reason, Until
+from holdfast.cli.asking import Add, Show, asks, facts, lists, lists_first, says
+from holdfast.cli.holds import Reason, Until, unstored_text
 from holdfast.cli.lists import DATA, ENTRIES
 from holdfast.cli.options import Channel, Condition, Prefix, ToServer, Yes, confirm
 from holdfast.cli.output import Column, Json, age, answer, brief, time_of
@@ -31,6 +31,16 @@ _READS: Column = ("CHANNELS", lambda item: _some(item["channels"], item["more"])
 _WAITING = ("waiting", "bytes", age("oldest", "OLDEST"))
 
 
+def _is(change: str, **done: object) -> Show:
+    """Show how a channel has changed; its answer in JSON has what is `done`, too."""
+
+    def show(server: Server, found: Json, asked: Json) -> None:
+        text = f"{asked['channel']} is {change}{unstored_text(found)}"
+        answer(found | done, text, as_json=server.as_json)
+
+    return show
+
+
 @lists(audit, None, "/audit", (age("time"), "who", "action", "target", "outcome", _DETAIL))
 def list_changes() -> None:
     """List what operators changed or tried to change, the latest first."""
@@ -52,7 +62,7 @@ def get_messages(*, channel: Channel, filter: Condition = None) -> None:
     """
 
 
-@asks(channel, "hold", "PUT /held-channels", says("{channel} is held back"))
+@asks(channel, "hold", "PUT /held-channels", _is("held back"))
 def hold(*, channel: Channel, reason: Reason = "", until: Until = None) -> None:
     """Hold back a channel.
 
@@ -62,7 +72,7 @@ def hold(*, channel: Channel, reason: Reason = "", until: Until = None) -> None:
     """
 
 
-@asks(channel, "release", "DELETE /held-channels", says("{channel} is released", active=True))
+@asks(channel, "release", "DELETE /held-channels", _is("released", active=True))
 def release(*, channel: Channel) -> None:
     """Release a channel that you or the server holds back."""
 

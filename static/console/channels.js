@@ -54,8 +54,7 @@ const heldBack = (app, channels) => card("Held back", channels.map((each) =>
         actions(app, release(app, each.channel)))));
 
 const release = (app, channel) => ["Release", async () => {
-    await app.api.remove("held-channels", {channel});
-    await app.done(`${channel} was released.`);
+    await app.done(`${channel} was released.`, await app.api.remove("held-channels", {channel}));
 }, "primary"];
 
 async function holdBack(app, channel) {
@@ -67,8 +66,7 @@ async function holdBack(app, channel) {
         fields: [reason, until],
         yes: "Hold back",
     }, async (given) => {
-        await app.api.put("held-channels", {channel, ...given});
-        await app.done(`${channel} is held back.`);
+        await app.done(`${channel} is held back.`, await app.api.put("held-channels", {channel, ...given}));
     });
 }
 

@@ -44,6 +44,8 @@ const REFUSED = {
 const NAME = "holdfast.operator";
 const DENSITY = "holdfast.compact";
 const SHOWN_MS = 6000;
+// Of a change.
+const UNSTORED = "The store is unavailable and does not have this yet: a kill of the server undoes it.";
 // Readings of the live figures, at most one a second.
 const KEPT = 121;
 // A reading is late after this multiple of the time between the last two readings.
@@ -141,9 +143,9 @@ class App {
         setTimeout(() => notice.remove(), SHOWN_MS);
     }
 
-    /** Reports a completed change, and refreshes the page. */
-    done(text) {
-        this.tell(text);
+    /** Reports a completed change, which the store may not have yet, and refreshes the page. */
+    done(text, {unstored = false} = {}) {
+        this.tell(unstored ? `${text} ${UNSTORED}` : text, unstored ? "warn" : "good");
         return this.show();
     }
 

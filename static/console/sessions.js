@@ -61,8 +61,7 @@ async function session(app, subject, number, order) {
 
 const buttons = (app, here, it) => actions(app,
     it.hold ? ["Resume delivery", async () => {
-        await app.api.remove(`${here}/hold`);
-        await app.done("Delivery resumed.");
+        await app.done("Delivery resumed.", await app.api.remove(`${here}/hold`));
     }, "primary"] : ["Hold back delivery", () => hold(app, here)],
     ["Clear the queue", () => clear(app, here), "danger"],
     ["End the session", () => end(app, here, it.key), "danger"]);
@@ -139,8 +138,7 @@ async function hold(app, here) {
         fields: Object.values(app.requests.body("HoldBody")),
         yes: "Hold back",
     }, async (given) => {
-        await app.api.put(`${here}/hold`, given);
-        await app.done("Delivery is held back.");
+        await app.done("Delivery is held back.", await app.api.put(`${here}/hold`, given));
     });
 }
 

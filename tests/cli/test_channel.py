@@ -22,6 +22,21 @@ def test_the_newest_messages_of_a_channel_are_shown(shell: Shell) -> None:
     assert len(json.loads(shell.run(*asked).stdout)) == 1
 
 
+def test_a_channel_says_that_the_store_does_not_have_a_change_yet(shell: Shell) -> None:
+    shell.operations.is_store_away = True
+    more = "The store is unavailable and does not have this yet: a kill of the server undoes it\n"
+    hold = ("channel", "hold", "/orders/7")
+    assert shell.run(*hold).stdout == f"/orders/7 is held back. {more}"
+    assert json.loads(shell.run(*hold, "--json").stdout)["unstored"] is True
+    release = ("channel", "release", "/orders/7")
+    assert shell.run(*release).stdout == f"/orders/7 is released. {more}"
+    shell.operations.is_store_away = False
+    shell.run(*hold)
+    assert json.loads(shell.run(*release, "--json").stdout) == {
+        "channel": "/orders/7", "unstored": False, "active": True
+    }  # fmt: skip
+
+
 def test_a_channel_is_held_back_and_released(shell: Shell) -> None:
     done = shell.run("channel", "hold", "/orders/7", "--reason", "stock-taking", "--until", "30m")
     assert done.stdout == "/orders/7 is held back\n"

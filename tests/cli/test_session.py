@@ -99,6 +99,17 @@ def test_a_session_is_ended_alone_or_all_that_meet_conditions(
     assert shell.operations.changes == []
 
 
+def test_delivery_says_that_the_store_does_not_have_a_change_yet(shell: Shell) -> None:
+    shell.operations.is_store_away = True
+    more = "The store is unavailable and does not have this yet: a kill of the server undoes it\n"
+    for word, change in (("hold", "held back"), ("resume", "active")):
+        done = shell.run("dispatcher", word, "joe/1")
+        assert done.stdout == f"joe/1 is {change}; 2 entries are waiting. {more}"
+    done = shell.run("dispatcher", "hold", "joe/1", "--json")
+    assert json.loads(done.stdout)["unstored"] is True
+    assert "unstored" not in json.loads(shell.run("dispatcher", "show", "joe/1", "--json").stdout)
+
+
 def test_delivery_is_held_back_shown_and_resumed(shell: Shell) -> None:
     hold = ["dispatcher", "hold", "joe/1", "--reason", "disk full", "--until", "30m"]
     done = shell.run(*hold)

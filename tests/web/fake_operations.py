@@ -43,11 +43,14 @@ from holdfast.web.admin.past import Past, PastRow, Top, TopName
 from holdfast.web.admin.readers import Reader
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.session_views import (
+    ChangedChannel,
+    ChangedSession,
     ClearedQueue,
     EndedSessions,
     Entry,
     HeldChannel,
     Hold,
+    ReleasedChannel,
     Session,
     SessionSummary,
 )
@@ -60,7 +63,7 @@ from holdfast.web.admin.system_views import (
 )
 from holdfast.web.admin.topic_views import Topic
 from holdfast.web.admin.upgrade import Upgrade
-from holdfast.web.admin.views import Item, Page, TableColumn
+from holdfast.web.admin.views import Item, Page, TableColumn, view_of
 from holdfast.web.admin.webhooks import Webhook, WebhookState
 
 NOW_MS = 1_790_000_000_000
@@ -267,6 +270,7 @@ class FakeOperations:
         self.by_id = {each.id: each for each in letters}
         self.jobs: dict[str, Replay] = {}
         self.remarks: dict[str, Remark] = {}
+        self.is_store_away = False
         self.held = {
             "/orders": HeldChannel(
                 "/orders", "nobody takes it", "guard", NOW_MS, None, 2, NOW_MS + 20_000
@@ -368,18 +372,18 @@ class FakeOperations:
         self._changed(who, "sessions.end", "", filter=filter.model_dump(), ended=ended)
         return EndedSessions(len(found), entries, ended, False)
 
-    async def hold(self, key: str, reason: str, until: int | None, who: str) -> Session:
+    async def hold(self, key: str, reason: str, until: int | None, who: str) -> ChangedSession:
         session = await self.session(key)
         self._changed(who, "session.hold", key, reason=reason, until=until)
         hold = Hold(reason, who, NOW_MS, until)
         self.by_key[key] = replace(session, hold=hold, active=False)
-        return self.by_key[key]
+        return view_of(ChangedSession, self.by_key[key], unstored=self.is_store_away)
 
-    async def resume(self, key: str, who: str) -> Session:
+    async def resume(self, key: str, who: str) -> ChangedSession:
         session = await self.session(key)
         self._changed(who, "session.resume", key)
         self.by_key[key] = replace(session, hold=None, active=True)
-        return self.by_key[key]
+        return view_of(ChangedSession, self.by_key[key], unstored=self.is_store_away)
 
     async def clear(self, key: str, who: str) -> ClearedQueue:
         session = await self.session(key)
@@ -583,15 +587,16 @@ class FakeOperations:
 
     async def hold_channel(
         self, channel: str, reason: str, until: int | None, who: str
-    ) -> HeldChannel:
+    ) -> ChangedChannel:
         self._changed(who, "channel.hold", channel)
         self.held[channel] = HeldChannel(channel, reason, who, NOW_MS, until, 0, None)
-        return self.held[channel]
+        return view_of(ChangedChannel, self.held[channel], unstored=self.is_store_away)
 
-    async def release(self, channel: str, who: str) -> None:
+    async def release(self, channel: str, who: str) -> ReleasedChannel:
         if self.held.pop(channel, None) is None:
             raise RequestFailed(UNKNOWN, f"{channel} is not held")
         self._changed(who, "channel.release", channel)
+        return ReleasedChannel(channel, self.is_store_away)
 
     def _matching(self, which: LetterFilter) -> list[Letter]:
         self._fail()

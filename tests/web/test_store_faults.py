@@ -1,7 +1,9 @@
 """Faults of the store, and the replies of a whole server meanwhile and afterwards."""
 
 import asyncio
+import os
 import re
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -120,7 +122,7 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene_at(redis: str, home: Path, **more: Any) -> AsyncIterator[Scene]:
+async def scene_at(redis: str | None, home: Path, **more: Any) -> AsyncIterator[Scene]:
     given: dict[str, Any] = {"port": 0, "data": home, "redis": redis, **more}
     async with serving(Settings(**given)) as url:
         scene = Scene(url)
@@ -162,6 +164,39 @@ async def test_a_full_store_refuses_only_durable_messages(
     await settled(valkey)
     valkey.set(maxmemory="0")
     await scene.recovers()
+
+
+async def test_operators_learn_that_the_store_does_not_have_a_change_yet(tmp_path: Path) -> None:
+    """It is embedded: with another store that is away, a server says nothing after a while."""
+    async with scene_at(None, tmp_path) as scene:
+        store = embedded_in(tmp_path)
+        token = (tmp_path / "admin-token").read_text().strip()
+        base = f"{scene.url}/admin/api/v1"
+
+        async def is_unstored(method: str, path: str, **asked: Any) -> bool:
+            async with (
+                aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as http,
+                http.request(method, base + path, **asked) as response,
+            ):
+                return bool((await response.json())["unstored"])
+
+        os.kill(store, signal.SIGSTOP)
+        try:
+            await scene.becomes(ready=False)
+            assert await is_unstored("PUT", "/sessions/joe/1/hold", json={"reason": "why"})
+            assert await is_unstored("PUT", "/held-channels", json={"channel": "/kept"})
+            assert await is_unstored("DELETE", "/held-channels?channel=/kept")
+        finally:
+            os.kill(store, signal.SIGCONT)
+        await scene.becomes(ready=True)
+        assert not await is_unstored("PUT", "/held-channels", json={"channel": "/kept"})
+        assert not await is_unstored("DELETE", "/held-channels?channel=/kept")
+        assert not await is_unstored("DELETE", "/sessions/joe/1/hold")
+
+
+def embedded_in(home: Path) -> int:
+    """The process id of the store of a server."""
+    return int(next(home.rglob("*.pid")).read_text())
 
 
 def available(metrics: str) -> float:

@@ -45,13 +45,18 @@ class RunningServer:
             yield detail_of_change
         await self.kept()
 
-    async def kept(self) -> None:
-        """Wait until the store has all changes so far, if it is available."""
+    async def kept(self) -> bool:
+        """Wait until the store has all changes so far, if it is available.
+
+        Returns whether it has them.
+        """
         store, kept = self.life.state.store, asyncio.Event()
-        if store.is_available:
-            store.after(kept.set)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(kept.wait(), _TIMEOUT_S)
+        if not store.is_available:
+            return False
+        store.after(kept.set)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(kept.wait(), _TIMEOUT_S)
+        return kept.is_set()
 
 
 @contextmanager

@@ -28,6 +28,13 @@ from holdfast.web.admin.session_filter import AnyDispatcherState
 from holdfast.web.admin.views import view_of
 
 _CHANNELS = 1000
+Unstored = Annotated[
+    bool,
+    Field(
+        description="The store does not have this change yet: it is in effect, and is stored as "
+        "soon as the store is available. If the server is killed before, it is undone."
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,13 @@ class Session(SessionSummary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedSession(Session):
+    """A session that an operator has held back, or whose delivery was resumed."""
+
+    unstored: Unstored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry(KeptMessage):
     """One message in the queue of one session."""
 
@@ -135,6 +149,21 @@ class HeldChannel:
     next_attempt: Annotated[
         Ms | None, Field(description="Time of the next probe; null while one is under way.")
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedChannel(HeldChannel):
+    """A channel that an operator holds back from now on."""
+
+    unstored: Unstored
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedChannel:
+    """A channel that is not held back any more."""
+
+    channel: Annotated[str, Field(description="The channel.")]
+    unstored: Unstored
 
 
 def held_channel(guard: Guard, node: Node, channel: str, now: float) -> HeldChannel:

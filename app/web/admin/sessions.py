@@ -15,7 +15,7 @@ from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.letters.search import LetterSearch
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.web.admin import session_views as views
-from holdfast.web.admin.changes import RunningServer, check_sweep
+from holdfast.web.admin.changes import RunningServer, change, check_sweep
 from holdfast.web.admin.faults import UNKNOWN_SESSION, RequestFailed, illegal
 from holdfast.web.admin.fields import (
     All,
@@ -30,7 +30,7 @@ from holdfast.web.admin.fields import (
 from holdfast.web.admin.route import route
 from holdfast.web.admin.session_filter import ALL_SESSIONS, SessionFilter
 from holdfast.web.admin.sorting import Stretches, sortable, stretches_of
-from holdfast.web.admin.views import Page
+from holdfast.web.admin.views import Page, view_of
 
 log = logging.getLogger(__name__)
 
@@ -126,22 +126,29 @@ class SessionResource:
     @route("PUT", _SESSION + "/hold")
     async def hold(
         self, key: str, reason: Text = "", until: HoldEnd = None, *, who: str
-    ) -> views.Session:
+    ) -> views.ChangedSession:
         """Hold back a session's delivery until the given time, or until it is resumed."""
-        async with self._server.change(who, "session.hold", key, reason=reason, until=until):
+        audit = self._server.audit
+        with change(audit, who, "session.hold", key, reason=reason, until=until):
             session = self._find(key)
             if until is not None and until <= self._node.now_ms():
                 raise illegal("until: this time is in the past")
             self._life.hold_back(session, reason, who=who, now=self._server.clock(), until_ms=until)
-        return await self._view(session)
+        return await self._changed(session)
 
     @route("DELETE", _SESSION + "/hold")
-    async def resume(self, key: str, who: str) -> views.Session:
+    async def resume(self, key: str, who: str) -> views.ChangedSession:
         """Resume a session's delivery."""
-        async with self._server.change(who, "session.resume", key):
+        with change(self._server.audit, who, "session.resume", key):
             session = self._find(key)
             self._life.resume(session, self._server.clock(), who=who)
-        return await self._view(session)
+        return await self._changed(session)
+
+    async def _changed(self, session: Session) -> views.ChangedSession:
+        is_kept = await self._server.kept()
+        # Of a session that ends with the server, the store has nothing.
+        unstored = session.is_durable and not is_kept
+        return view_of(views.ChangedSession, await self._view(session), unstored=unstored)
 
     async def _matching(self, filter: SessionFilter) -> AsyncIterator[list[Session]]:
         """Yield the matching sessions in parts; other tasks run between them."""

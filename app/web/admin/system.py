@@ -14,7 +14,7 @@ from holdfast.store.letters.search import LetterSearch
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.web.admin import system_views as views
-from holdfast.web.admin.changes import RunningServer, check_cursor
+from holdfast.web.admin.changes import RunningServer, change, check_cursor
 from holdfast.web.admin.faults import UNKNOWN, RequestFailed, illegal
 from holdfast.web.admin.fields import (
     CommandText,
@@ -31,11 +31,16 @@ from holdfast.web.admin.now import LiveNow
 from holdfast.web.admin.now_tables import NowTable, tables
 from holdfast.web.admin.now_views import Now, ShardNow
 from holdfast.web.admin.route import route
-from holdfast.web.admin.session_views import HeldChannel, held_channel
+from holdfast.web.admin.session_views import (
+    ChangedChannel,
+    HeldChannel,
+    ReleasedChannel,
+    held_channel,
+)
 from holdfast.web.admin.shards import ShardViews
 from holdfast.web.admin.sorting import Stretches, sortable, stretches_of
 from holdfast.web.admin.tokens import Role
-from holdfast.web.admin.views import Page, TableColumn, first_names
+from holdfast.web.admin.views import Page, TableColumn, first_names, view_of
 
 # Redis refuses to list what is before 0-0.
 _CURSOR = re.compile(r"(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")
@@ -165,20 +170,22 @@ class SystemResource:
     @route("PUT", "/held-channels")
     async def hold_channel(
         self, channel: Channel, reason: Text = "", until: HoldEnd = None, *, who: str
-    ) -> HeldChannel:
+    ) -> ChangedChannel:
         """Hold back a channel until the given time, or until it is released."""
-        async with self._server.change(who, "channel.hold", channel, reason=reason, until=until):
+        audit = self._server.audit
+        with change(audit, who, "channel.hold", channel, reason=reason, until=until):
             self._channel_holds.hold(channel, reason, who, until)
             # It may have ended by the time when the store has it.
             held = self._held_channel(channel)
-        return held
+        return view_of(ChangedChannel, held, unstored=not await self._server.kept())
 
     @route("DELETE", "/held-channels")
-    async def release(self, channel: Channel, who: str) -> None:
+    async def release(self, channel: Channel, who: str) -> ReleasedChannel:
         """Release a held channel."""
-        async with self._server.change(who, "channel.release", channel):
+        with change(self._server.audit, who, "channel.release", channel):
             if not self._channel_holds.release(channel, "operator", who):
                 raise RequestFailed(UNKNOWN, f"{channel} is not held back")
+        return ReleasedChannel(channel, not await self._server.kept())
 
     # Commands and the audit
 

@@ -83,6 +83,11 @@ def _sums(*names: str) -> Combine:
     return lambda found: sums.merged(found, names)
 
 
+def _of_channel(found: list[Json]) -> Json:
+    """Return how a channel is held in all shards, and whether the store of any lacks it."""
+    return {**found[0], "unstored": any(each["unstored"] for each in found)}
+
+
 _by_id = partial(Order, place=itemgetter("id"), is_latest_first=True, name="id")
 _BY_STREAM_ID: Final = Order(
     place=lambda item: _pair(item["id"]), read=_pair, write=_text, is_latest_first=True, name="id"
@@ -111,8 +116,8 @@ RULES: Final[Mapping[str, Rule | Same]] = {
     # Channels.
     "channels": Paged(by_name("name", sums.channel)),
     "held_channels": Paged(by_name("channel", sums.held_channel), _WHOLE),
-    "hold_channel": All(itemgetter(0)),
-    "release": All(itemgetter(0)),
+    "hold_channel": All(_of_channel),
+    "release": All(_of_channel),
     "topics": Paged(by_name("channel")),
     "topic": Holder(),
     "topic_history": Joined(_history, 20),

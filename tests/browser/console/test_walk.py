@@ -277,6 +277,26 @@ def test_a_work_queue_is_shown_with_its_receivers_and_emptied(page: Page, world:
     assert world.ask("GET", "work-queues")["items"] == []
 
 
+def test_a_change_that_the_store_does_not_have_yet_says_so(page: Page) -> None:
+    def lack(route: Route) -> None:
+        answer = route.fetch()
+        if route.request.method == "GET":
+            route.fulfill(response=answer)
+        else:
+            route.fulfill(response=answer, json={**answer.json(), "unstored": True})
+
+    look_at(page, "#/channels/%2Fnews")
+    page.route("**/held-channels*", lack)
+    page.get_by_role("button", name="Hold back the channel").click()
+    answer(page, "Hold back", Reason="the newsroom moves")
+    more = "The store is unavailable and does not have this yet: a kill of the server undoes it."
+    expect(page.get_by_text(f"/news is held back. {more}")).to_be_visible()
+    go(page, "Channels")
+    page.get_by_role("button", name="Release").click()
+    expect(page.get_by_text(f"/news was released. {more}")).to_be_visible()
+    page.unroute("**/held-channels*")
+
+
 def test_a_channel_is_held_back_by_an_operator_and_released(page: Page, world: World) -> None:
     look_at(page, "#/channels/%2Fnews")
     page.get_by_role("button", name="Hold back the channel").click()

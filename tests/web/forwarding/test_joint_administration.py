@@ -187,12 +187,14 @@ async def test_a_channel_is_counted_held_and_released_in_all_shards(
     assert (news["subscribers"], news["held"]) == (2, False)
     held = await ada.change("PUT", "/held-channels", {"channel": "/news", "reason": "why"})
     assert held["unanswered"] == []
+    assert held["unstored"] is False
     assert ["/news" in each.bayeux.state.guard.held for each in both.servers] == [True, True]
     [shown] = (await ada.get("/held-channels"))["items"]
     assert shown["reason"] == "why"
     assert (await ada.get("/now"))["held_channels"]["items"] == [shown]
     assert (await ada.get("/figures"))["channels_held_back"] == 1
-    await ada.change("DELETE", "/held-channels", channel="/news")
+    released = await ada.change("DELETE", "/held-channels", channel="/news")
+    assert (released["channel"], released["unstored"]) == ("/news", False)
     assert ["/news" in each.bayeux.state.guard.held for each in both.servers] == [False, False]
     entries = await ada.audited(2)
     assert [each["action"] for each in entries] == ["channel.release", "channel.hold"]
