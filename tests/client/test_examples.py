@@ -9,7 +9,7 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -139,12 +139,25 @@ async def run_as_told(page: str, url: str) -> AsyncIterator[tuple[Process, str]]
                 assert line, log
                 log += line
         [address] = re.findall(r"running on (http://\S+)", log)
+        await listens_at(address)
         yield program, address
     finally:
         if program.returncode is None:
             # Its workers would outlive it.
             os.killpg(program.pid, signal.SIGKILL)
             await program.wait()
+
+
+async def listens_at(address: str) -> None:
+    """Wait until somebody listens there: an application is complete before its server listens."""
+    place = urlsplit(address)
+    async with asyncio.timeout(LIMIT_S):
+        while True:
+            with suppress(ConnectionRefusedError):
+                _, writer = await asyncio.open_connection(place.hostname, place.port)
+                writer.close()
+                return
+            await asyncio.sleep(0.05)
 
 
 async def order_at(http: aiohttp.ClientSession, address: str, item: str) -> int:

@@ -17,7 +17,7 @@ from typing import cast
 from holdfast.store.links.address import Address
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.links.resp import RespConnection, Unusable, pack
-from holdfast.store.local.home import Home
+from holdfast.store.local.home import Home, StoreTaken
 from holdfast.store.local.valkey_process import ChildProcess, OrphanProcess, ValkeyProcess, stop
 
 log = logging.getLogger(__name__)
@@ -27,6 +27,8 @@ _TIMEOUT_S = 5.0
 # From a start to the first answer, which may be that Valkey is loading its data.
 _START_LIMIT_S = 15.0
 _LOOK_S = 0.02
+# For how long the lock of the one before may be held by what is not yet another program.
+_CLAIMING_S = 1.0
 # How long it may take to hear that it is to end, before it gets a signal.
 _ASKING_S = 0.5
 _SHORTEST_PAUSE_S = 0.05
@@ -89,7 +91,7 @@ class EmbeddedValkey:
 
     async def open(self) -> str:
         """Start a Valkey or adopt one. Returns the URL of a store that answers."""
-        self._home.claim()
+        await self._claim()
         try:
             if not await self._adopt():
                 await self._start()
@@ -101,6 +103,23 @@ class EmbeddedValkey:
             raise
         self._supervisor = asyncio.create_task(self._supervise())
         return self._home.url
+
+    async def _claim(self) -> None:
+        """Take the lock of the managing server.
+
+        A program that the last one has just started has its files, too, until it runs.
+        """
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + _CLAIMING_S
+        while True:
+            try:
+                self._home.claim()
+            except StoreTaken:
+                if loop.time() > ends_at:
+                    raise
+                await asyncio.sleep(_LOOK_S)
+            else:
+                return
 
     def join(self) -> str:
         """Return the URL of a store that another server of this directory still manages."""

@@ -18,6 +18,10 @@ _TAIL = 64 * 1024
 _KEEPER = "keeper.lock"
 
 
+class StoreTaken(StoreUnavailable):
+    """Another process manages the store."""
+
+
 class Home:
     """DATA/store with Valkey's files, and DATA/store.sock.
 
@@ -48,7 +52,7 @@ class Home:
         except OSError as error:
             raise StoreUnavailable(f"{self.directory}: {error.strerror}") from error
         if self._claim is None:
-            raise StoreUnavailable(
+            raise StoreTaken(
                 f"{self.directory}: another server uses this store: stop it, or choose another "
                 "data directory with --data"
             )

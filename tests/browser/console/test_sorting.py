@@ -10,7 +10,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from holdfast.store.format.figure_records import COUNTS, LENGTHS
 from tests.browser.console.steps import addresses, look_at, sign_in
-from tests.browser.console.workers_shown import rows, show_three
+from tests.browser.console.workers_shown import close, rows, show_three
 from tests.browser.console.world import World, examined
 
 # Columns of buttons and links, and of what has no order.
@@ -143,7 +143,7 @@ def test_sessions_of_several_workers_are_sorted_by_their_shard(
     with page.expect_request("**/sessions?sort=-shard&**"):
         head.get_by_role("link").click()
     expect(head).to_have_attribute("aria-sort", "descending")
-    page.close()
+    close(page)
 
 
 def unsorted(page: Page, place: str, number: int) -> list[str]:

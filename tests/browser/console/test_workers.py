@@ -7,7 +7,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.axe import findings
 from tests.browser.console.steps import look_at, sign_in
-from tests.browser.console.workers_shown import SENTENCE, show_three
+from tests.browser.console.workers_shown import SENTENCE, close, show_three
 from tests.browser.console.world import World
 
 
@@ -20,7 +20,7 @@ def page(desk: BrowserContext, world: World, complaints: list[str]) -> Iterator[
     show_three(page)
     sign_in(page, world, world.operator, "ann")
     yield page
-    page.close()
+    close(page)
 
 
 def test_each_worker_has_a_row_and_the_missing_one_is_named_first(page: Page) -> None:

@@ -46,3 +46,9 @@ def show_three(page: Page) -> None:
         route.fulfill(response=response, json=found)
 
     page.route("**/admin/api/v1/**", answer)
+
+
+def close(page: Page) -> None:
+    """Close such a page once nothing is answered any more: the next test would get the error."""
+    page.unroute_all(behavior="wait")
+    page.close()
