@@ -211,7 +211,7 @@ class Claims:
         claimable_s = watched.claimable_s
         if claimable_s < 0:
             return None
-        place = self._place_in(shard)
+        place = self._place_in(shard, seen.host)
         if place > 0:
             # Who has just begun to look does not know yet which hosts live.
             claimable_s = min(claimable_s, self._clock() - self._begun - LEASE_S)
@@ -220,9 +220,16 @@ class Claims:
     def _has_failed(self, shard: int) -> bool:
         return self._clock() < self._failed.get(shard, -inf)
 
-    def _place_in(self, shard: int) -> int:
-        """Return how many hosts come before this one."""
+    def _place_in(self, shard: int, former: str) -> int:
+        """Return how many hosts come before this one.
+
+        Args:
+            former: The host that had the shard.
+        """
         last = self._others.draining | self._others.refuse(shard)
+        if not self._others.are_known:
+            # It may have died with its lease.
+            last |= {former}
         target = self._aims().get(shard)
         order = order_of(shard, self._others.living)
         return sorted(order, key=lambda host: (host in last, host != target)).index(self._own)

@@ -86,6 +86,7 @@ class WatchedHosts:
         self._moving = {name: RivalLease(clock) for name in others}
         self._rows: Mapping[str, HostRow] = {}
         self._since: float | None = None
+        self._read_at = -inf
         # The last known of each, whether rows can be read or not.
         self.living: frozenset[str] = frozenset({own, *others})
         self.draining: frozenset[str] = frozenset()
@@ -96,8 +97,9 @@ class WatchedHosts:
         Args:
             is_draining: Whether this host does.
         """
+        self._read_at = self._clock()
         if self._since is None:
-            self._since = self._clock()
+            self._since = self._read_at
         self._rows = rows
         for name, moving in self._moving.items():
             row = rows.get(name)
@@ -105,6 +107,11 @@ class WatchedHosts:
         self.living = frozenset({self._own, *filter(self._lives, self._moving)})
         draining = {name for name in self.living if self._drains(name)}
         self.draining = frozenset({*draining, self._own} if is_draining else draining)
+
+    @property
+    def are_known(self) -> bool:
+        """Whether their rows were read a moment ago, so that it is known who lives."""
+        return self._clock() - self._read_at <= BLIND_S
 
     def view_of(self, host: str) -> str | None:
         """Return the view of another host; None if it has no row."""

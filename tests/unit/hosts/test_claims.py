@@ -163,6 +163,16 @@ def test_leases_are_claimed_while_the_rows_of_hosts_cannot_be_read() -> None:
     assert desk.claimed() == {shard for shard, host in TARGETS.items() if host == "b"}
 
 
+def test_nobody_waits_for_the_former_host_while_rows_cannot_be_read() -> None:
+    for shard in (shard for shard, host in TARGETS.items() if host == "b"):
+        desk = Desk()
+        desk.looks(5)
+        desk.rows = None
+        desk.kill("b")
+        place = place_of(shard, "a") - 1
+        assert until_claimed(desk, shard) == pytest.approx(3.0 + 2.0 * place, abs=0.11)
+
+
 def test_an_offer_is_opened_at_once_by_the_host_it_is_for() -> None:
     desk = Desk()
     desk.looks(5)
