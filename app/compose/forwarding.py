@@ -198,6 +198,8 @@ class Forwarding:
         if self._hosts is not None and self._far_listening is not None:
             self._receiver = self._hosts.receiver(server, self._hello, self._far_listening)
             stack.callback(self._receiver.close)
+        for far in self._far.values():
+            far.outlet = endpoint.coalescer
         for keeper in self._keepers.values():
             run_until_closed(stack, keeper.run())
 

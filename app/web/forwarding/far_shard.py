@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
@@ -41,6 +41,26 @@ _UNKNOWN: Final = "unknown"
 _AWAY_S: Final = 3.0
 
 
+class Outlet(Protocol):
+    """Makes the writes of this process, which wait while it may not speak for its own shard."""
+
+    @property
+    def place(self) -> int:
+        """Where the next write is among those that wait."""
+
+    def let_pass(self, place: int) -> None:
+        """Make all writes since this place."""
+
+
+class _Open:
+    """Lets everything pass."""
+
+    place = 0
+
+    def let_pass(self, place: int) -> None:
+        """Nothing waits."""
+
+
 class FarShard:
     """Forwards exchanges over a link, which may be absent for a while.
 
@@ -50,6 +70,8 @@ class FarShard:
 
     def __init__(self, shard: int, clock: Callable[[], float]) -> None:
         self._clock = clock
+        # By which the clients of this door get what the home says.
+        self.outlet: Outlet = _Open()
         self._link: Link | None = None
         # When the last link was lost.
         self._lost_at = clock()
@@ -329,7 +351,9 @@ class FarShard:
             exchange.is_superseded = reply.is_superseded
             exchange.new_browser = reply.browser or None
             exchange.replies = [reply.elements] if reply.elements else []
+            place = self.outlet.place
             is_taken = bool(exchange.carrier.answer(exchange, ()))
+            self.outlet.let_pass(place)
             if exchange.pipe is not None:
                 # Otherwise the answer is all that its front end waits for.
                 forwarded.done(None)
@@ -346,7 +370,9 @@ class FarShard:
             raise FrameUnreadable(f"a refusal: {error}") from error
         forwarded = self._pop(number)
         if forwarded is not None:
+            place = self.outlet.place
             forwarded.done(refused)
+            self.outlet.let_pass(place)
 
     def _finish(self, number: int, _: bytes) -> None:
         forwarded = self._pop(number)
@@ -354,7 +380,7 @@ class FarShard:
             forwarded.done(None)
 
     def _write(self, _: int, data: bytes) -> None:
-        write = Write.unpack(data)
+        write, place = Write.unpack(data), self.outlet.place
         for number in write.sockets:
             socket = self._sockets.get(number)
             is_taken = socket is not None and socket.write(write.frames)
@@ -364,6 +390,7 @@ class FarShard:
             if socket is not None and socket not in self._full and socket.is_draining():
                 self._full.add(socket)
                 self._note(Kind.FULL, number)
+        self.outlet.let_pass(place)
 
     def _enter(self, socket: Socket, frames: bytes) -> None:
         self._entering.discard(socket)

@@ -72,6 +72,26 @@ class WriteCoalescer:
             if not transport.is_closing():
                 transport.write(data)
 
+    @property
+    def place(self) -> int:
+        """Where the next write is among those that wait."""
+        return len(self._waiting)
+
+    def let_pass(self, place: int) -> None:
+        """Make all writes since this place, even in a silence: what they say, another process does.
+
+        They stay behind earlier ones of the same connection.
+        """
+        if not self._right.is_silent or len(self._waiting) == place:
+            return
+        held = {transport for transport, _ in self._waiting[:place]}
+        passing, self._waiting[place:] = self._waiting[place:], []
+        for transport, data in passing:
+            if transport in held:
+                self._waiting.append((transport, data))
+            elif not transport.is_closing():
+                transport.write(data)
+
     def _wait_for_right(self) -> None:
         if not self._waits_for_right:
             self._waits_for_right = True

@@ -69,6 +69,7 @@ class Pair:
         self.asked = Asked()
         self.home = Rig(**options)
         self.door = Rig(requests=self._door, **options)
+        self.far.outlet = self.door.coalescer
 
     def _door(self, rig: Rig) -> Door:
         self.far = FarShard(1, rig._clock)

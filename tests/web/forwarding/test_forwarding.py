@@ -221,3 +221,26 @@ async def test_frames_may_arrive_in_pieces(piece: int) -> None:
         client.send_now(post_messages(HANDSHAKE))
         await client.settle(2000 // piece)
         assert DONE in client.heard().responses[-1].body
+
+
+async def test_a_door_that_may_not_speak_for_its_own_shard_passes_on_what_others_say() -> None:
+    async with pair() as both:
+        client = await enter(both)
+        both.door.right.is_silent = True
+        response = await say(client, PUBLISH)
+        assert response is not None
+        assert DONE in response.body
+        assert await say(client, CONNECT) is None
+        both.home.server.publish("/news", "late")
+        await both.settle(client)
+        assert b'"data":"late"' in client.heard().responses[-1].body
+
+
+async def test_a_home_that_may_not_speak_says_nothing_through_a_door_that_may() -> None:
+    async with pair() as both:
+        client = await enter(both)
+        both.home.right.is_silent = True
+        assert await say(client, PUBLISH) is None
+        both.home.right.speak_again()
+        await both.settle(client)
+        assert DONE in client.heard().responses[-1].body

@@ -162,3 +162,33 @@ def test_a_client_that_sends_without_reading_is_cut_off_during_a_silence() -> No
     assert street.a.is_closed
     street.right.speak_again()
     assert street.left == ["b1"]
+
+
+def test_in_a_silence_what_others_say_passes_but_not_what_is_behind_own_words() -> None:
+    street = Street()
+    street.right.is_silent = True
+    street.write(street.a, 1)
+    place = street.coalescer.place
+    street.write(street.a, 2)
+    street.write(street.b, 3)
+    street.coalescer.let_pass(place)
+    assert street.left == ["b3"]
+    street.right.speak_again()
+    street.coalescer.send()
+    assert street.left == ["b3", "a1", "a2"]
+
+
+def test_a_closed_transport_gets_nothing_that_others_say() -> None:
+    street = Street()
+    street.right.is_silent = True
+    street.write(street.b, 3)
+    street.b.abort()
+    street.coalescer.let_pass(0)
+    assert street.left == []
+
+
+def test_without_a_silence_what_others_say_leaves_with_the_turn() -> None:
+    street = Street()
+    street.write(street.a, 1)
+    street.coalescer.let_pass(0)
+    assert street.left == []
