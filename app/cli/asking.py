@@ -26,6 +26,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 # How the path of a request has what people write.
 _IN_PATH: dict[str, Callable[[str], str]] = {
     "key": place_of,
+    "host": lambda name: quote(name, safe=""),
     "subject": lambda name: quote(name.removeprefix("client/"), safe=""),
 }
 

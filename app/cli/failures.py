@@ -45,6 +45,7 @@ _LISTS = {
     "/dead-letters/": "list letters with holdfast dead list",
     "/replays/": "list replays with holdfast dead replays",
     "/held-channels": "list what is held back with holdfast dispatcher show",
+    "/hosts/": "list hosts with holdfast host list",
     "/topic": "list topics with holdfast topic list",
 }
 

@@ -47,6 +47,7 @@ GROUPS = {
         "work": "List and clear work queues; show their receivers.",
         "reader": "List requests that read histories without a session.",
         "webhook": "List the URLs to which this server posts messages.",
+        "host": "List the machines of a deployment; have one give its shards away.",
         **_LISTED,
         "message": "Show where a message is, and every step that the journal has of it.",
         "dead": "List, replay and remove dead letters.",

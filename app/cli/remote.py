@@ -259,6 +259,15 @@ def _user() -> str:
         return ""
 
 
+def readiness(url: str) -> str:
+    """Return what a server says about whether it is ready; nothing if it does not answer."""
+    try:
+        with _sent(url, "GET", "/readyz", None, {}) as response:
+            return response.read().decode()
+    except (HTTPException, OSError):
+        return ""
+
+
 def metric(url: str, name: str) -> float | None:
     """Return a metric of a server, of all its workers; None if it does not show it here."""
     try:

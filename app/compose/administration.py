@@ -162,7 +162,7 @@ def make_administration(
     shards = partial(_shard_views, state, placement, ends, figures.started, away_s)
     operated = Operated(
         *(running, storage, letters, replays, figures, tallying, alerts, shards, results, frames),
-        *(keeper, placement.number),
+        *(keeper, placement.number, None if forwarding is None else forwarding.all_hosts),
         partial(until_speaking, endpoint.right),
     )
     alone = Once(operated.handlers)

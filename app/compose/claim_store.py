@@ -1,7 +1,7 @@
 """What a host reads in the stores of all shards, and writes for the other hosts."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.hosts.rows import HostRow, HostRows, pack
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 # A store that answers later may have been replaced.
 _LIMIT_S = 0.4
+# For how long a host is drained, unless an operator ends it before: one that was to be updated, and
+# still runs, has shards again.
+DRAIN_MS = 600_000
 _NAMES = ("epoch", "lease", "host", "offer")
 Seen = Mapping[int, ShardSeen | None]
 
@@ -34,6 +37,7 @@ class ClaimStore:
         self._own = settings.own_host or ""
         self._metas = [each.meta for each in keys]
         self._hosts = keys[0].hosts
+        self._drained = keys[0].drained
         is_cluster = url.kind is Kind.CLUSTER
         readers = [Reader(Primary(url, meta)) for meta in self._metas[: None if is_cluster else 1]]
         self._readers = readers if is_cluster else readers * shards
@@ -80,6 +84,24 @@ class ClaimStore:
         """Return the name of the host that has a shard, or had it last; None if nobody knows."""
         found = await self._ask(self._readers[shard], "HMGET", self._metas[shard], "host")
         return _text(found[0]) or None if found else None
+
+    async def is_to_drain(self) -> bool | None:
+        """Return whether operators want this host to have no shards; None if that is unknown."""
+        found = await self._ask(self._first, "EXISTS", self._drained(self._own))
+        return None if found is None else bool(found)
+
+    async def wishes(self, hosts: Sequence[str]) -> Sequence[bytes | None]:
+        """Return the wish that each of these hosts is drained. Raises `StoreUnavailable`."""
+        found: Sequence[bytes | None] = await self._first.ask("MGET", *map(self._drained, hosts))
+        return found
+
+    async def wish_drained(self, host: str, wish: bytes) -> None:
+        """Let a host be drained for some minutes. Raises `StoreUnavailable`."""
+        await self._first.ask("SET", self._drained(host), wish, "PX", str(DRAIN_MS))
+
+    async def end_wish(self, host: str) -> None:
+        """Let a host have shards again. Raises `StoreUnavailable`."""
+        await self._first.ask("DEL", self._drained(host))
 
     async def write(self, row: HostRow) -> None:
         """Write the row of this host. Raises `StoreUnavailable`."""

@@ -42,7 +42,8 @@ _LOOK_S = 0.5
 _STEP_S = 0.1
 # For how long the supervisor is not asked for the same again: it may be in the midst of a restart.
 _ASKED_S = 2.0
-_REASON = "this host has no shard yet: others may serve"
+# Operators who drain this host wait for it.
+_REASON = "host {} has no shard: others may serve"
 
 
 async def claim_shards(
@@ -98,7 +99,7 @@ async def _begin(
     url = addresses.main.url(sockets.main[0])
     limits = {name: getattr(settings, name) / 1000 for name in LIMITS}
     supervisor.ready(url=url, limits=limits)
-    return Claimer(supervisor, claims, store, door, host_door)
+    return Claimer(supervisor, claims, store, door, host_door, url)
 
 
 class Claimer:
@@ -111,12 +112,14 @@ class Claimer:
         store: ClaimStore,
         door: "_Door",
         hosts: FrontDesk,
+        url: str,
     ) -> None:
         self._supervisor = supervisor
         self._claims = claims
         self._store = store
         self._door = door
         self._hosts = hosts
+        self._url = url
         # The shards that have a process on this host; and those that the supervisor was asked to
         # start one for, with when.
         self._here: set[int] = set()
@@ -141,7 +144,10 @@ class Claimer:
 
     async def _look(self) -> None:
         claims = self._claims
-        shards, rows = await self._store.read()
+        (shards, rows), is_to_drain = await asyncio.gather(
+            self._store.read(), self._store.is_to_drain()
+        )
+        self._drain(is_to_drain)
         now = asyncio.get_running_loop().time()
         self._asked = {shard: at for shard, at in self._asked.items() if now - at < _ASKED_S}
         claims.see(shards, rows, {*self._here, *self._asked})
@@ -151,7 +157,17 @@ class Claimer:
         row = claims.row()
         if row is not None:
             with suppress(StoreUnavailable):
-                await self._store.write(replace(row, release=release()))
+                await self._store.write(replace(row, release=release(), url=self._url))
+
+    def _drain(self, is_wanted: bool | None) -> None:
+        """Do as operators want, which is None if the store did not say it."""
+        claims = self._claims
+        if is_wanted is not None and is_wanted != claims.is_draining:
+            log.info("this host %s", "gives its shards away" if is_wanted else "has shards again")
+        if is_wanted:
+            claims.drain()
+        elif is_wanted is not None:
+            claims.uncordon()
 
     def _claim(self) -> None:
         there = {*self._here, *self._asked}
@@ -222,6 +238,7 @@ class _Door:
     ) -> None:
         self._origins = Origins(settings.allow_origin)
         self._places = [(addresses.main, sockets.main), (addresses.admin, sockets.admin)]
+        self._reason = _REASON.format(settings.own_host)
         self._doors: list[StandbyDoor] = []
 
     async def open(self) -> None:
@@ -229,7 +246,7 @@ class _Door:
             return
         for address, sockets in self._places:
             if address is not None:
-                door = StandbyDoor(address, self._origins, is_healthy=True, reason=_REASON)
+                door = StandbyDoor(address, self._origins, is_healthy=True, reason=self._reason)
                 self._doors.append(door)
                 await door.open([each.dup() for each in sockets])
 

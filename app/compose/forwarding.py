@@ -41,6 +41,7 @@ from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
     from holdfast.compose.host_links import HostLinks
+    from holdfast.compose.host_overview import HostOverview
     from holdfast.compose.login import InstalledLogin
     from holdfast.web.host_links.receiver import Receiver
 
@@ -121,6 +122,11 @@ class Forwarding:
     def reaches(self, shard: int) -> bool:
         """Return whether a shard is there, or away for no longer than a restart takes."""
         return not self._far[shard].is_away
+
+    @property
+    def all_hosts(self) -> "HostOverview | None":
+        """What operators see of hosts; None without a list of them."""
+        return None if self._hosts is None else self._hosts.overview
 
     @property
     def figures(self) -> DoorFigures:

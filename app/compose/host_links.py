@@ -3,6 +3,7 @@
 import socket
 from pathlib import Path
 
+from holdfast.compose.host_overview import HostOverview
 from holdfast.compose.link_certificates import LinkCertificates
 from holdfast.settings import Settings
 from holdfast.web.forwarding.far_shard import FarShard
@@ -17,7 +18,11 @@ from holdfast.web.host_links.whereabouts import Whereabouts
 class HostLinks:
     """Makes them. Raises `CannotStart` if certificates cannot be read."""
 
-    def __init__(self, settings: Settings, whereabouts: Whereabouts) -> None:
+    def __init__(
+        self, settings: Settings, whereabouts: Whereabouts, overview: HostOverview
+    ) -> None:
+        # For operators.
+        self.overview = overview
         self.own = settings.own_host or ""
         self._tls = LinkCertificates(settings, self.own)
         addresses = addresses_of(settings)

@@ -18,6 +18,7 @@ from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.tallying import Tallying
 
 if TYPE_CHECKING:
+    from holdfast.compose.host_overview import HostOverview
     from holdfast.web.admin.handlers import Handler
     from holdfast.web.admin.shards import ShardViews
 
@@ -42,6 +43,8 @@ STEPS = (
     "messages",
     "past",
     "upgrade",
+    "host_views",
+    "all_hosts",
     "system",
     "handlers",
 )
@@ -64,6 +67,8 @@ class Operated:
     keeper: FigureKeeper
     # The number of this shard.
     number: int
+    # None if there is no list of hosts.
+    hosts: "HostOverview | None"
     # Waits until this process may speak to clients.
     speaking: Callable[[], Awaitable[None]]
 
@@ -77,6 +82,7 @@ class Operated:
         return handlers(self._resources(), self.speaking)
 
     def _resources(self) -> Sequence[object]:
+        from holdfast.web.admin.all_hosts import HostResource
         from holdfast.web.admin.letters import LetterResource
         from holdfast.web.admin.messages import MessageResource
         from holdfast.web.admin.now import LiveNow
@@ -104,6 +110,7 @@ class Operated:
             MessageResource(server, search, self.frames),
             PastResource(self.keeper, self.number),
             UpgradeResource(server, self.storage.store.layout, self.storage.finish_upgrade),
+            HostResource(server, self.hosts),
             SystemResource(
                 server,
                 figures=figures,

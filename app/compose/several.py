@@ -52,7 +52,9 @@ def _host_links(
         return None
     from holdfast.compose.claim_store import ClaimStore
     from holdfast.compose.host_links import HostLinks
+    from holdfast.compose.host_overview import HostOverview
 
     whereabouts = ClaimStore(settings, placement.count)
     stack.callback(whereabouts.close)
-    return HostLinks(settings, whereabouts)
+    overview = HostOverview(settings, whereabouts, placement.count)
+    return HostLinks(settings, whereabouts, overview)

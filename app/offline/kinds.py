@@ -66,6 +66,7 @@ KINDS: Final = {
     "journal_read": Kind(_STAYS, "with the journal"),
     "notes": Kind(_STAYS, "with the journal"),
     "hosts": Kind(_STAYS, "shard 0 has them, and hosts write them twice a second"),
+    "drained": Kind(_STAYS, "shard 0 has them, and they end by themselves"),
     "lakes": Kind(_STAYS, "shard 0 has them"),
     "pipeline_result": Kind(_STAYS, "shard 0 has them"),
 }

@@ -68,7 +68,10 @@ def test_the_readme_is_short() -> None:
 
 def test_the_page_of_the_administration_has_every_path() -> None:
     page = (ROOT / "docs" / "administration.md").read_text()
-    samples = {"subject": "joe", "number": "1", "result": "dead", "fingerprint": "FINGERPRINT"}
+    samples = {
+        **{"subject": "joe", "number": "1", "result": "dead"},
+        **{"fingerprint": "FINGERPRINT", "host": "a.example"},
+    }
     for route in ROUTES:
         path = re.sub(r"\{(\w+)\}", lambda found: samples.get(found[1], "ID"), route.path)
         assert re.search(re.escape(path) + r"\b(?!/)", page), path

@@ -26,6 +26,7 @@ from holdfast.web.admin.changes import check_sweep
 from holdfast.web.admin.delayed import DelayedMessage
 from holdfast.web.admin.faults import CONFLICT, UNKNOWN, UNKNOWN_SESSION, RequestFailed, illegal
 from holdfast.web.admin.figure_readings import TIMES
+from holdfast.web.admin.host_views import HostNow, Hosts, HostWish, ShardMove
 from holdfast.web.admin.letter_views import (
     Attempt,
     Group,
@@ -248,6 +249,20 @@ def a_lost_shard(number: int, **changes: Any) -> ShardNow:
     return a_shard(number, **unknown, **{"state": "away", **changes})
 
 
+def a_host(name: str, *shards: int, **changes: Any) -> HostNow:
+    known = {"release": "1.2", "url": f"http://{name}:8080", "drain": None}
+    return HostNow(name=name, shards=[*shards], **{"state": "serving", **known, **changes})
+
+
+def some_hosts() -> Hosts:
+    items = [
+        a_host("a.example", 0, 3),
+        a_host("b.example", 1, 2, 5),
+        a_host("c.example", state="away", release=None, url=None),
+    ]
+    return Hosts(items, unowned=[4], moves=[ShardMove(5, "b.example", "a.example")])
+
+
 def a_topic(channel: str, **fields: Any) -> Topic:
     about: dict[str, Any] = {
         "state": TopicState.ALIVE,
@@ -293,6 +308,9 @@ class FakeOperations:
         self.standing = nothing_waits()
         self.past_figures = some_past(a_past_row(NOW_MS // 60_000, published=6, starts=1))
         self.asked: list[tuple[int | str | None, ...]] = []
+        # The machines, and what is told from the second question on.
+        self.all_hosts = some_hosts()
+        self.later_hosts: Hosts | None = None
         # Whether no message waits until it is due any more.
         self.is_cancelled = False
         # Whether nothing waits for subjects any more.
@@ -565,6 +583,30 @@ class FakeOperations:
             steps=self.steps[:1] if cursor is None else self.steps[1:],
             cursor=None if cursor else "7-0",
         )
+
+    def _host(self, name: str) -> HostNow:
+        found = [each for each in self.all_hosts.items if each.name == name]
+        if not found:
+            raise RequestFailed(UNKNOWN, f"{name} is none of the hosts in the settings")
+        return found[0]
+
+    async def hosts(self) -> Hosts:
+        self._fail()
+        found, self.all_hosts = self.all_hosts, self.later_hosts or self.all_hosts
+        return found
+
+    async def drain_host(self, host: str, who: str) -> None:
+        drained = replace(self._host(host), state="draining", drain=HostWish(who, NOW_MS))
+        self._set_host(drained)
+        self._changed(who, "host.drain", host)
+
+    async def uncordon_host(self, host: str, who: str) -> None:
+        self._set_host(replace(self._host(host), state="serving", drain=None))
+        self._changed(who, "host.uncordon", host)
+
+    def _set_host(self, changed: HostNow) -> None:
+        items = [changed if each.name == changed.name else each for each in self.all_hosts.items]
+        self.all_hosts = replace(self.all_hosts, items=items)
 
     async def table_steps(self, id: str) -> list[TraceStep]:
         self._fail()

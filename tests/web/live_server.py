@@ -23,6 +23,7 @@ from holdfast.store.replays.control import Replays
 from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.admin.alert_watch import AlertWatch
 from holdfast.web.admin.alerts import Alerts
+from holdfast.web.admin.all_hosts import HostResource
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.delayed import DelayedResource
 from holdfast.web.admin.faults import RequestFailed
@@ -68,6 +69,7 @@ class Api(NamedTuple):
     messages: MessageResource
     past: PastResource
     upgrade: UpgradeResource
+    hosts: HostResource
     system: SystemResource
 
 
@@ -94,7 +96,7 @@ class LiveServer(Server):
             audit=self.audit,
             new_id=lambda: f"{stamp():019d}",
         )
-        server = RunningServer(
+        self.running = server = RunningServer(
             self.bayeux.life,
             lambda: self.now,
             self.audit,
@@ -150,6 +152,7 @@ class LiveServer(Server):
             MessageResource(server, search, frames),
             PastResource(self.figure_keeper, 0),
             UpgradeResource(server, here.store.layout, self._finish_upgrade),
+            HostResource(server, None),
             SystemResource(
                 server,
                 figures=figures,

@@ -110,6 +110,10 @@ class RedisKeys:
         """Hash: message id -> mark of its entry, unless the batch implies it."""
         return f"{self.prefix}marks:{receiver}"
 
+    def drained(self, host: str) -> str:
+        """JSON, in the first shard: who wants a host to have no shards, and since when."""
+        return f"{self.tag}drained:{host}"
+
     def replay(self, job: str) -> str:
         """Hash: the fields of a replay job."""
         return f"{self.prefix}replay:{job}"

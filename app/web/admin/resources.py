@@ -4,6 +4,7 @@ import asyncio
 from importlib import import_module
 from typing import Any
 
+from holdfast.web.admin.all_hosts import HostResource
 from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.listed import LISTED
 from holdfast.web.admin.messages import MessageResource
@@ -51,6 +52,7 @@ ROUTES = routes_of(
         LetterResource,
         PastResource,
         UpgradeResource,
+        HostResource,
         Description,
     ]
 )

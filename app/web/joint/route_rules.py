@@ -109,6 +109,9 @@ RULES: Final[Mapping[str, Rule | Same]] = {
     "pipeline_results": One(0),
     "audit": Paged(_BY_STREAM_ID, edit=sums.once),
     "upgrade": All(sums.upgrade),
+    "hosts": Same(),
+    "drain_host": Same(),
+    "uncordon_host": Same(),
     "finish_upgrade": All(sums.upgrade, SWEEP_S),
     # Commands name one session, one subject or one topic.
     "question": Holder(),

@@ -1,0 +1,110 @@
+"""`holdfast host`: shows the machines of a deployment, and has one give its shards away."""
+
+import time
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+
+from holdfast.cli.asking import asks, says
+from holdfast.cli.failures import Exit, failed
+from holdfast.cli.options import ToServer
+from holdfast.cli.output import Column, Json, answer, note, print_items, print_json, since, spinner
+from holdfast.cli.program import group_of_commands
+from holdfast.cli.remote import Server, readiness
+from holdfast.units import counted
+
+program = group_of_commands()
+
+Host = Annotated[str, typer.Argument(metavar="HOST", help="Its name in the setting hosts.")]
+_LOOK_S = 1.0
+# For how long no server need answer while the last shards leave the one that is asked.
+_SILENT_S = 15.0
+
+_COLUMNS: tuple[str | Column, ...] = (
+    ("HOST", lambda each: each["name"]),
+    "state",
+    ("SHARDS", lambda each: " ".join(map(str, each["shards"]))),
+    "release",
+    "url",
+    ("DRAINED BY", lambda each: each["drain"]["who"] if each["drain"] else ""),
+    ("FOR", lambda each: since(each["drain"]["since"]) if each["drain"] else ""),
+)
+
+
+@program.command("list")
+def list_hosts(*, server: ToServer) -> None:
+    """List the machines of a deployment: which live, which shards each has, and what moves.
+
+    Every machine answers for all of them. While one is away, the answer takes three seconds.
+    """
+    found = server.get("/hosts")
+    if server.as_json:
+        print_json(found)
+        return
+    print_items(_COLUMNS, found["items"])
+    for line in _remarks(found):
+        note(line)
+
+
+@program.command("drain")
+def drain(
+    *,
+    host: Host,
+    wait: Annotated[bool, typer.Option(help="Wait until the host has no shard.")] = False,
+    server: ToServer,
+) -> None:
+    """Have a machine give its shards to the others, one by one, and take none for ten minutes.
+
+    Sessions go on there. Do this before you stop or update a machine.
+
+    Example: holdfast host drain a.example --wait
+    """
+    server.ask("PUT", f"/hosts/{quote(host, safe='')}/drain", {})
+    if wait:
+        with spinner(f"{host} gives its shards away"):
+            _wait(server, host)
+        answer({"host": host, "shards": []}, f"{host} has no shard", as_json=server.as_json)
+    else:
+        done = {"host": host, "draining": True}
+        answer(done, f"{host} gives its shards away", as_json=server.as_json)
+
+
+@asks(program, "uncordon", "DELETE /hosts/{host}/drain", says("{host} has shards again"))
+def uncordon(*, host: Host) -> None:
+    """Let a machine have shards again, before the ten minutes end."""
+
+
+def _wait(server: Server, host: str) -> None:
+    """Wait until a host has no shard. Raises `Exit` if others do not take them."""
+    last: list[int] | None = None
+    answered_at = time.monotonic()
+    while not _has_nothing(server, host):
+        try:
+            found = server.get("/hosts")
+        except typer.Exit as error:
+            is_late = time.monotonic() - answered_at > _SILENT_S
+            if error.exit_code != Exit.UNREACHABLE or is_late:
+                raise
+            time.sleep(_LOOK_S)
+            continue
+        answered_at = time.monotonic()
+        asked = next(each for each in found["items"] if each["name"] == host)
+        if not asked["shards"] and asked["state"] != "serving":
+            return
+        if asked["drain"] is None:
+            raise failed(f"the drain of {host} has ended, and it still has shards: try again")
+        if asked["shards"] != last and not server.as_json:
+            note(f"{host} has {counted(len(asked['shards']), 'shard')}")
+        last = asked["shards"]
+        time.sleep(_LOOK_S)
+
+
+def _has_nothing(server: Server, host: str) -> bool:
+    """Return whether the host itself was asked, and has no worker that could answer."""
+    return readiness(server.url).startswith(f"host {host} has no shard")
+
+
+def _remarks(found: Json) -> list[str]:
+    moves = [f"shard {each['shard']} moves to {each['target']}" for each in found["moves"]]
+    return [*(f"no living host has shard {shard}" for shard in found["unowned"]), *moves]
