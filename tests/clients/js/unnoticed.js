@@ -51,7 +51,11 @@ const CLIENTS = {
         const extension = session && new FayeExtension({session});
         const client = new FayeClient({...context, transport}, {extension});
         client.client.on("transport:down", () => account.fault("transport:down"));
-        const inbox = await client.subscribe(context.channel);
+        const inbox = await client.subscribe(context.channel).catch((error) => {
+            // The error alone does not say which request over which transport it answers.
+            const wire = JSON.stringify(client.wire);
+            throw new Error(`${client.transport}: no subscription after ${wire}`, {cause: error});
+        });
         inbox.put = ({data}) => account.hear(data);
         await client.speaks(transport);
         client.handshakes.put = () => (account.handshakes += 1);
