@@ -203,7 +203,10 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
         from holdfast.supervisor.titles import CLAIMER, name_process
 
         name_process(CLAIMER)
-        await claim_shards(found, supervisor, stopped)
+        token = (found.data / OPERATOR_FILE).absolute()
+        is_new = not token.exists()
+        welcome = partial(_welcome, found, new_token=token if is_new else None)
+        await claim_shards(found, supervisor, stopped, welcome)
         return
     placement = alone(found)
     if found.workers != 1 or supervisor.shard:

@@ -21,7 +21,12 @@ _LIMIT_S = 0.4
 # For how long a host is drained, unless an operator ends it before: one that was to be updated, and
 # still runs, has shards again.
 DRAIN_MS = 600_000
+# Stand for the rows, and the wish that this host is drained, among the numbers of shards.
+_ROWS = -1
+_WISH = -2
 _NAMES = ("epoch", "lease", "host", "offer")
+# Before the names of files with tokens. No host has such a name.
+_OF_TOKENS = "/"
 Seen = Mapping[int, ShardSeen | None]
 
 
@@ -43,52 +48,67 @@ class ClaimStore:
         self._readers = readers if is_cluster else readers * shards
         self._first = readers[0]
         # By reader, the connection that has answered last.
-        self._answered: dict[Reader, object] = {}
+        self._connections: dict[Reader, object] = {}
+        # By shard, what is being asked; and what was asked in a look before the last one.
+        self._asked: dict[int, asyncio.Task[Any]] = {}
+        self._late: set[int] = set()
+        # The operators' tokens as of the last look, by the names of their files.
+        self.tokens: dict[str, bytes] = {}
+        # Whether operators want this host to have no shards, as of the last look; None: unknown.
+        self.is_to_drain: bool | None = None
         self._rows = HostRows(HostList.parse(settings.hosts).names)
 
     async def read(self) -> tuple[Seen, Mapping[str, HostRow] | None]:
         """Return who has each shard, and the rows of hosts; None for what cannot be read now.
 
-        What another connection answers than the last time does not count yet: it may be another
-        server, which lacks something.
+        Shards whose primary is still looked for are left out. What another connection answers than
+        the last time does not count yet: it may be another server, which lacks something.
         """
-        rows, *seen = await asyncio.gather(
-            self._ask(self._first, "HGETALL", self._hosts),
-            *(
-                self._ask(reader, "HMGET", meta, *_NAMES)
-                for reader, meta in zip(self._readers, self._metas, strict=True)
-            ),
-        )
+        for shard, (reader, meta) in enumerate(zip(self._readers, self._metas, strict=True)):
+            if shard not in self._asked:
+                self._asked[shard] = asyncio.create_task(_ask(reader, "HMGET", meta, *_NAMES))
+        commands = {_ROWS: ("HGETALL", self._hosts), _WISH: ("EXISTS", self._drained(self._own))}
+        for each in commands.keys() - self._asked.keys():
+            self._asked[each] = asyncio.create_task(_ask(self._first, *commands[each]))
+        await asyncio.wait(self._asked.values(), timeout=_LIMIT_S)
+        answers = {each: self._asked.pop(each) for each in self._answered()}
+        late, self._late = self._late, {*self._asked}
         is_new = {each for each in {*self._readers} if self._is_new(each)}
-        shards = {
-            shard: None if reply is None or reader in is_new else ShardSeen(*map(_text, reply))
-            for shard, (reader, reply) in enumerate(zip(self._readers, seen, strict=True))
+        found = {
+            each: None if each in late or self._reader_of(each) in is_new else task.result()
+            for each, task in answers.items()
         }
-        if rows is None or self._first in is_new:
-            return shards, None
-        return shards, self._rows.read(rows)
+        rows, wish = found.pop(_ROWS, None), found.pop(_WISH, None)
+        self.is_to_drain = None if wish is None else bool(wish)
+        shards = {
+            shard: None if reply is None else ShardSeen(*map(_text, reply))
+            for shard, reply in found.items()
+        }
+        return shards, None if rows is None else self._rows_in(rows)
 
-    async def _ask(self, reader: Reader, *command: str) -> Any:  # noqa: ANN401 - whatever it answers
-        try:
-            # Finding another primary takes longer, and must not be interrupted.
-            async with asyncio.timeout(_LIMIT_S if reader.is_connected else None):
-                return await reader.ask(*command)
-        except (StoreUnavailable, TimeoutError):
-            return None
+    def _answered(self) -> list[int]:
+        return [each for each, task in self._asked.items() if task.done()]
+
+    def _reader_of(self, asked: int) -> Reader:
+        return self._first if asked in (_ROWS, _WISH) else self._readers[asked]
+
+    def _rows_in(self, found: Mapping[bytes, bytes]) -> Mapping[str, HostRow]:
+        marked = {key.decode("utf-8", "replace"): text for key, text in found.items()}
+        self.tokens = {
+            name.removeprefix(_OF_TOKENS): text
+            for name, text in marked.items()
+            if name.startswith(_OF_TOKENS)
+        }
+        return self._rows.read(found)
 
     def _is_new(self, reader: Reader) -> bool:
-        former, self._answered[reader] = self._answered.get(reader), reader.connection
+        former, self._connections[reader] = self._connections.get(reader), reader.connection
         return former is not reader.connection
 
     async def host_of(self, shard: int) -> str | None:
         """Return the name of the host that has a shard, or had it last; None if nobody knows."""
-        found = await self._ask(self._readers[shard], "HMGET", self._metas[shard], "host")
+        found = await _ask(self._readers[shard], "HMGET", self._metas[shard], "host")
         return _text(found[0]) or None if found else None
-
-    async def is_to_drain(self) -> bool | None:
-        """Return whether operators want this host to have no shards; None if that is unknown."""
-        found = await self._ask(self._first, "EXISTS", self._drained(self._own))
-        return None if found is None else bool(found)
 
     async def wishes(self, hosts: Sequence[str]) -> Sequence[bytes | None]:
         """Return the wish that each of these hosts is drained. Raises `StoreUnavailable`."""
@@ -111,10 +131,29 @@ class ClaimStore:
         """Remove the row of this host. Raises `StoreUnavailable`."""
         await self._first.ask("HDEL", self._hosts, self._own)
 
+    async def write_tokens(self, tokens: Mapping[str, bytes], *, over: bool) -> None:
+        """Write operators' tokens for all hosts. Raises `StoreUnavailable`."""
+        for name, text in tokens.items():
+            if text:
+                await self._first.ask(
+                    "HSET" if over else "HSETNX", self._hosts, _OF_TOKENS + name, text
+                )
+            else:
+                await self._first.ask("HDEL", self._hosts, _OF_TOKENS + name)
+
     def close(self) -> None:
         """Close the connections."""
+        for task in self._asked.values():
+            task.cancel()
         for each in {*self._readers}:
             each.close()
+
+
+async def _ask(reader: Reader, *command: str) -> Any:  # noqa: ANN401 - whatever it answers
+    try:
+        return await reader.ask(*command)
+    except StoreUnavailable:
+        return None
 
 
 def _text(value: bytes | None) -> str:

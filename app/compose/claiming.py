@@ -6,7 +6,7 @@ there are none. It reads the leases of all shards, twice a second.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING
 from holdfast.compose.claim_store import ClaimStore
 from holdfast.compose.data_directory import claimed
 from holdfast.compose.host_door import listen_for_hosts, open_host_door
+from holdfast.compose.host_tokens import HostTokens
 from holdfast.compose.listen_addresses import find_addresses
 from holdfast.compose.listening import ListeningSockets, listen, listen_for_commands
 from holdfast.compose.placement import NO_SHARD, placed
 from holdfast.compose.supervised import LIMITS
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.distribution import release
 from holdfast.hosts.claims import Claims
+from holdfast.hosts.rows import HostRow
 from holdfast.settings.host_list import HostList
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.opening.lease import boot_clock
@@ -47,12 +50,21 @@ _REASON = "host {} has no shard: others may serve"
 
 
 async def claim_shards(
-    settings: "Settings", supervisor: "Supervised", stopped: asyncio.Event
+    settings: "Settings",
+    supervisor: "Supervised",
+    stopped: asyncio.Event,
+    welcome: Callable[[str], None],
 ) -> None:
-    """Claim shards for this host until it is told to stop. Raises `CannotStart`."""
+    """Claim shards for this host until it is told to stop. Raises `CannotStart`.
+
+    Args:
+        welcome: Called with the URL when the first worker serves.
+    """
     async with AsyncExitStack() as stack:
         with supervisor.starting():
             claimer = await _begin(settings, supervisor, stack)
+        if supervisor.is_first:
+            claimer.welcome = welcome
         works = (claimer.run(), claimer.do_as_asked(), stopped.wait())
         tasks = [asyncio.create_task(each) for each in works]
         try:
@@ -99,7 +111,8 @@ async def _begin(
     url = addresses.main.url(sockets.main[0])
     limits = {name: getattr(settings, name) / 1000 for name in LIMITS}
     supervisor.ready(url=url, limits=limits)
-    return Claimer(supervisor, claims, store, door, host_door, url)
+    tokens = HostTokens(settings.data, store)
+    return Claimer(supervisor, claims, store, tokens, door, host_door, url)
 
 
 class Claimer:
@@ -110,6 +123,7 @@ class Claimer:
         supervisor: "Supervised",
         claims: Claims,
         store: ClaimStore,
+        tokens: HostTokens,
         door: "_Door",
         hosts: FrontDesk,
         url: str,
@@ -117,6 +131,7 @@ class Claimer:
         self._supervisor = supervisor
         self._claims = claims
         self._store = store
+        self._tokens = tokens
         self._door = door
         self._hosts = hosts
         self._url = url
@@ -126,6 +141,12 @@ class Claimer:
         self._asked: dict[int, float] = {}
         # What the supervisor was asked last to have given away.
         self._given: Give | None = None
+        # Tells people that this host serves, once.
+        self.welcome: Callable[[str], None] = ignore
+        # What tells others that this host lives.
+        self._telling: asyncio.Task[None] | None = None
+        # Whether another host has the name of this one.
+        self._is_twin = False
         # Whether another process is about to go on here.
         self._is_paused = False
 
@@ -144,19 +165,26 @@ class Claimer:
 
     async def _look(self) -> None:
         claims = self._claims
-        (shards, rows), is_to_drain = await asyncio.gather(
-            self._store.read(), self._store.is_to_drain()
-        )
-        self._drain(is_to_drain)
+        shards, rows = await self._store.read()
+        self._drain(self._store.is_to_drain)
         now = asyncio.get_running_loop().time()
         self._asked = {shard: at for shard, at in self._asked.items() if now - at < _ASKED_S}
         claims.see(shards, rows, {*self._here, *self._asked})
         if claims.is_twin:
-            log.error("another host has the name of this one: give each its own in own_host")
+            if not self._is_twin:
+                log.error("another host has the name of this one: give each its own in own_host")
+            self._is_twin = True
             return
-        row = claims.row()
-        if row is not None:
-            with suppress(StoreUnavailable):
+        self._is_twin = False
+        if rows is not None and (self._telling is None or self._telling.done()):
+            # A store whose primary is looked for must not delay what the others say.
+            self._telling = asyncio.create_task(self._tell(claims.row()))
+
+    async def _tell(self, row: HostRow | None) -> None:
+        """Tell the other hosts what they are to know."""
+        with suppress(StoreUnavailable):
+            await self._tokens.look(self._store.tokens)
+            if row is not None:
                 await self._store.write(replace(row, release=release(), url=self._url))
 
     def _drain(self, is_wanted: bool | None) -> None:
@@ -221,11 +249,15 @@ class Claimer:
             self._claims.failed(each)
         if told["serving"]:
             await self._door.close()
+            welcome, self.welcome = self.welcome, ignore
+            welcome(self._url)
         else:
             await self._door.open()
 
     async def end(self) -> None:
         """Let others know at once that this host takes no shards any more."""
+        if self._telling is not None:
+            await asyncio.wait([self._telling], timeout=_LOOK_S)
         with suppress(StoreUnavailable):
             await self._store.remove()
 

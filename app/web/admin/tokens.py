@@ -152,9 +152,21 @@ def rotate(directory: Path, role: Role, overlap_s: float) -> None:
     if overlap_s > 0:
         _write(former, f"{token}\n{time.time() + overlap_s:.3f}\n", like=path)
     # A server that sees the new token finds the former one already stored.
+    _put(path, secrets.token_urlsafe(32) + "\n", like=path)
+
+
+def put_token_file(path: Path, text: str) -> None:
+    """Let a file of a token have this text; remove it if there is none."""
+    if text:
+        _put(path, text)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _put(path: Path, text: str, *, like: Path | None = None) -> None:
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
-    _write(new, secrets.token_urlsafe(32) + "\n", like=path)
+    _write(new, text, like=like)
     new.replace(path)
 
 
