@@ -22,19 +22,20 @@ _LONGEST_LEVEL = len("critical")
 class JsonLines(logging.Formatter):
     """One object per line; orjson escapes line breaks, so that no message can forge a line.
 
-    With several shards, a line has the number of its own.
+    With several hosts, a line has the name of its own; with several shards, the number of its own.
     """
 
-    def __init__(self, shard: int | None = None) -> None:
+    def __init__(self, shard: int | None = None, host: str | None = None) -> None:
         super().__init__()
-        self._shard = {} if shard is None else {"shard": shard}
+        whose = {"host": host, "shard": shard}
+        self._whose = {name: each for name, each in whose.items() if each is not None}
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            **self._shard,
+            **self._whose,
             "message": _text(record.getMessage()),
         }
         for name in _OF_TRACE:
@@ -81,11 +82,11 @@ def _visible(text: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
-def configure(level: str, *, shard: int | None = None) -> None:
-    """Set up logging for this process, which is one of several shards if it has a number."""
+def configure(level: str, *, shard: int | None = None, host: str | None = None) -> None:
+    """Set up logging for this process: of a shard among others, or on a host among others."""
     handler = logging.StreamHandler(sys.stderr)
     has_colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     is_read = sys.stderr.isatty()
-    lines = TextLines(has_colours=has_colours, shard=shard) if is_read else JsonLines(shard)
+    lines = TextLines(has_colours=has_colours, shard=shard) if is_read else JsonLines(shard, host)
     handler.setFormatter(lines)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

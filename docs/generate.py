@@ -228,7 +228,11 @@ def metrics() -> str:
     alone = BayeuxCollector(_silent_server(), _limits(), Alerts(), OwnStoreRight())
     one, other = {1: 0}, {1: 0.0}
     crossing = families_of(LogFigures(0, 0, 0, one, one, one, other))
-    joint = [*door_families_of(DoorFigures(one, one)), answering({1: True}), restarted(one)]
+    joint = [
+        *door_families_of(DoorFigures(one, one, "a.example")),
+        answering({1: True}),
+        restarted(one),
+    ]
     backend = backend_families(BackendFigures(""))
     for metric in chain(alone.collect(), backend, crossing, joint):
         suffix = "_total" if metric.type == "counter" else ""

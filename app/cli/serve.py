@@ -79,7 +79,7 @@ def serve(*, config: ConfigFile = None, given: GivenSettings) -> None:
         if clash := name_clash():
             raise CannotStart(clash)
         found = read_settings(config, given)
-        logs.configure(found.log_level)
+        logs.configure(found.log_level, host=found.own_host)
         _raise_limit_of_files()
         keep_freed_memory()
         uvloop.run(_serve(found) if channel is None else _serve_supervised(found, channel))
@@ -214,7 +214,7 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
 
         placement = await place_of(found, supervisor)
     if not placement.is_alone:
-        logs.configure(found.log_level, shard=placement.number)
+        logs.configure(found.log_level, shard=placement.number, host=found.own_host)
     _name_process(supervisor, placement)
     if supervisor.is_stand_in:
         from holdfast.compose.standing_in import standing_in

@@ -42,7 +42,7 @@ _VALUES = (
 )  # fmt: skip
 # Of each of several workers.
 _OF_SHARD = (
-    "shard", "state", "since", "restarts", "sessions", "store", "links", "behind_ms",
+    "shard", "host", "state", "since", "restarts", "sessions", "store", "links", "behind_ms",
 )  # fmt: skip
 # Any value but zero is a fault.
 _FAULTS = frozenset({"unaccounted", "letters_lately", "alerts"})
@@ -119,14 +119,16 @@ def shown(found: Json, before: Json | None) -> Group:
 
 def _shards(shards: list[Json]) -> Table:
     """Return the row of each worker. What only it knows is missing while it does not answer."""
-    heads = ["FOR" if name == "since" else name.upper().replace("_", " ") for name in _OF_SHARD]
+    # One machine needs no column for it.
+    names = [each for each in _OF_SHARD if each != "host" or any(it["host"] for it in shards)]
+    heads = ["FOR" if name == "since" else name.upper().replace("_", " ") for name in names]
     table = Table(*heads, box=box.SIMPLE_HEAD)
-    for name, column in zip(_OF_SHARD, table.columns, strict=True):
-        if name not in ("state", "store"):
+    for name, column in zip(names, table.columns, strict=True):
+        if name not in ("host", "state", "store"):
             column.justify = "right"
     for each in shards:
         is_well = each["state"] == "serving" and each["store"] == "available"
-        values = ({**each, "since": since(each["since"]).short}[name] for name in _OF_SHARD)
+        values = ({**each, "since": since(each["since"]).short}[name] for name in names)
         table.add_row(
             *("" if value is None else visible(value) for value in values),
             style="" if is_well else "red",

@@ -269,8 +269,10 @@ async def _begin(
     websockets = WebSocketFrontEnd(endpoint)
     watch = storage.watch(parts.directory, stack)
 
-    async def readiness() -> tuple[str | None, str]:
-        return complaint(bayeux, watch, storage), remark(storage)
+    async def readiness(of_all: bool) -> tuple[str | None, str]:
+        away = parts.forwarding.absences() if of_all and parts.forwarding is not None else ()
+        remarks = [each for each in (remark(storage), *away) if each]
+        return complaint(bayeux, watch, storage), "\n".join(remarks)
 
     warn(settings, parts.addresses)
     applications = ServedApplications(

@@ -159,7 +159,7 @@ def make_administration(
         replicas.on_change = alert_watch.replicas_changed
         run_until_closed(stack, replicas.watch(lambda: store.is_available))
     run_until_closed(stack, alert_watch.run())
-    shards = partial(_shard_views, state, placement, ends, figures.started, away_s)
+    shards = partial(_shard_views, state, placement, ends, figures.started, forwarding)
     operated = Operated(
         *(running, storage, letters, replays, figures, tallying, alerts, shards, results, frames),
         *(keeper, placement.number, None if forwarding is None else forwarding.all_hosts),
@@ -201,12 +201,16 @@ def _shard_views(
     placement: Placement,
     ends: Callable[[], Mapping[int, Ends]],
     started: int,
-    away_s: Callable[[], Mapping[int, float]],
+    forwarding: "Forwarding | None",
 ) -> "ShardViews":
     # Few servers show them.
     from holdfast.web.admin.shards import ShardViews
 
-    return ShardViews(state, placement.number, tuple(placement.others), ends, started, away_s)
+    own, others = placement.number, tuple(placement.others)
+    if forwarding is None:
+        return ShardViews(state, own, others, ends, started, dict, dict)
+    away_s, hosts = forwarding.away_s, forwarding.hosts_of_shards
+    return ShardViews(state, own, others, ends, started, away_s, hosts)
 
 
 def _make_moving(

@@ -128,15 +128,33 @@ class Forwarding:
         """What operators see of hosts; None without a list of them."""
         return None if self._hosts is None else self._hosts.overview
 
+    def hosts_of_shards(self) -> dict[int, str]:
+        """Return the host that had each shard last, as far as it is known."""
+        own = self._hello.host
+        if self._hosts is None or not own:
+            return {}
+        return {self._placement.number: own, **self._hosts.of_shards}
+
     @property
     def figures(self) -> DoorFigures:
         """How many exchanges and connections this door has passed on to each other shard."""
         forwarded = {shard: far.forwarded for shard, far in self._far.items()}
-        return DoorFigures(forwarded, {} if self._giving is None else self._giving.given)
+        return DoorFigures(
+            forwarded, {} if self._giving is None else self._giving.given, self._hello.host
+        )
 
     def away_s(self) -> dict[int, float]:
         """Return for how many seconds shards have been away, by number."""
         return {shard: far.away_s for shard, far in self._far.items() if far.away_s}
+
+    def absences(self) -> list[str]:
+        """Return a sentence about each shard that has been away for longer than a moment."""
+        hosts = self.hosts_of_shards()
+        return [
+            f"shard {shard} has been away for {away_s:.0f} s"
+            + (f", last on {hosts[shard]}" if shard in hosts else "")
+            for shard, away_s in sorted(self.away_s().items())
+        ]
 
     def door(self, own: RequestSink, bayeux: Bayeux, login: "InstalledLogin | None") -> Door:
         """Return what front ends pass requests to."""

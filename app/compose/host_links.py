@@ -24,6 +24,7 @@ class HostLinks:
         # For operators.
         self.overview = overview
         self.own = settings.own_host or ""
+        self._keepers: dict[int, FarKeeper] = {}
         self._tls = LinkCertificates(settings, self.own)
         addresses = addresses_of(settings)
         self._others = [name for name in addresses if name != self.own]
@@ -31,7 +32,13 @@ class HostLinks:
 
     def keeper(self, shard: int, path: Path, hello: Hello, far: FarShard) -> FarKeeper:
         """Return what keeps a link to another shard, which has this path if it is here."""
-        return FarKeeper(shard, path, hello, far, self._hosts)
+        keeper = self._keepers[shard] = FarKeeper(shard, path, hello, far, self._hosts)
+        return keeper
+
+    @property
+    def of_shards(self) -> dict[int, str]:
+        """The host that had each other shard last, as far as it is known."""
+        return {shard: each.host for shard, each in self._keepers.items() if each.host}
 
     def receiver(self, server: LinkServer, hello: Hello, listening: socket.socket) -> Receiver:
         """Take connections of other hosts that come to this socket."""

@@ -35,7 +35,7 @@ _NO_PAGE = "no page but where clients connect by POST or WebSocket"
 # They are answered even while this process must not speak to clients.
 _TELLING = PROBES | {"/metrics"}
 # Returns why the server is not ready, or None, and what an operator should know although it is.
-Readiness = Callable[[], Awaitable[tuple[str | None, str]]]
+Readiness = Callable[[bool], Awaitable[tuple[str | None, str]]]
 
 
 def make_application(
@@ -147,8 +147,8 @@ def _with_probes(endpoint: Endpoint, readiness: Readiness, hosts: Hosts) -> web.
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
-    async def readyz(_: web.Request) -> web.Response:
-        missing, remark = await readiness()
+    async def readyz(request: web.Request) -> web.Response:
+        missing, remark = await readiness("all" in request.query)
         if missing is None:
             return web.Response(text=f"ready\n{remark}\n" if remark else "ready\n")
         return web.Response(status=503, text=f"{missing}\n")

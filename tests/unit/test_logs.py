@@ -40,6 +40,12 @@ def test_a_log_line_has_time_level_logger_and_message() -> None:
     assert line["time"].endswith("+00:00")
 
 
+def test_a_line_of_a_host_among_others_has_its_name() -> None:
+    line = json.loads(formatted("it serves", formatter=JsonLines(3, "a.example")))
+    assert (line["host"], line["shard"]) == ("a.example", 3)
+    assert "shard" not in json.loads(formatted("it looks", formatter=JsonLines(host="a.example")))
+
+
 @pytest.mark.slow
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_text_is_logged_as_one_line_without_control_characters(text: str) -> None:

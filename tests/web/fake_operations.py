@@ -539,7 +539,7 @@ class FakeOperations:
         return a_top(by.value)
 
     async def now_tables(self) -> list[NowTable]:
-        return tables()
+        return tables(has_hosts=False)
 
     async def shards(self) -> list[ShardNow]:
         return self.standing.shards.items

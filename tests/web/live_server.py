@@ -124,7 +124,7 @@ class LiveServer(Server):
             wall_s=lambda: self.wall_s,
             clock=lambda: self.running_s,
         )
-        shards = ShardViews(state, 0, (), dict, figures.started, dict)
+        shards = ShardViews(state, 0, (), dict, figures.started, dict, dict)
         now = LiveNow(server, figures, tallying, search, self.alerts, shards)
         self.results, frames = (
             PipelineResults(reader, keys),

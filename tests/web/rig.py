@@ -393,7 +393,7 @@ class Rig:
         self.coalescer.send()
 
 
-async def _is_ready() -> tuple[str | None, str]:
+async def _is_ready(_: bool) -> tuple[str | None, str]:
     return None, ""
 
 

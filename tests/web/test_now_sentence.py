@@ -62,6 +62,11 @@ def test_other_things_that_are_stuck_are_counted() -> None:
     )
 
 
+def test_a_shard_that_is_away_is_named_with_its_last_host() -> None:
+    lost = a_lost_shard(1, host="a.example", since=None)
+    assert said(shards=first(lost)).startswith("shard 1, last on a.example, cannot be reached: ")
+
+
 def test_one_thing_that_is_stuck_is_said_alone() -> None:
     held = first(receiver("shop/1", 2, is_held=True))
     alone = "shop/1 has been held back since 10:02 and 2 messages wait for it"

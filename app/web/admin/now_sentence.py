@@ -51,7 +51,8 @@ def _of_workers(now: Now, since: Callable[[int | None], str]) -> str:
     """Return which worker of the server is missing; often nothing."""
     for shard in now.shards.items:
         if shard.state == "away":
-            return f"shard {shard.shard} cannot be reached{since(shard.since)}: {_REFUSED}"
+            last = f", last on {shard.host}," if shard.host else ""
+            return f"shard {shard.shard}{last} cannot be reached{since(shard.since)}: {_REFUSED}"
         if shard.state == "silent":
             return f"shard {shard.shard} does not answer: {_REFUSED}"
     return ""

@@ -23,7 +23,7 @@ _FORMS = {
     "oldest_id": Form.MESSAGE,
     "code": Form.CODE,
     **dict.fromkeys(
-        ("alert", "reason", "next", "who", "shard", "pid", "last_end", "failure"), Form.TEXT
+        ("alert", "reason", "next", "who", "shard", "host", "pid", "last_end", "failure"), Form.TEXT
     ),
     "store": Form.STATE,
     **dict.fromkeys(("since", "oldest", "failed"), Form.TIME),
@@ -40,7 +40,7 @@ _LISTS: dict[str, tuple[str, type, str]] = {
     "shards": (
         "Shards",
         views.ShardNow,
-        "shard state since restarts last_end pid sessions store links behind_ms",
+        "shard host state since restarts last_end pid sessions store links behind_ms",
     ),
     "backend": (
         "Backend that decides about clients",
@@ -89,12 +89,16 @@ class NowTable:
 
 
 @cache
-def tables() -> list[NowTable]:
-    """Return the tables in their order."""
+def tables(*, has_hosts: bool = True) -> list[NowTable]:
+    """Return the tables in their order. One machine needs no column for it."""
     return [
-        NowTable(name, title, [*_columns(kind, shown.split())])
+        NowTable(name, title, [*_columns(kind, _names(shown, has_hosts=has_hosts))])
         for name, (title, kind, shown) in _LISTS.items()
     ]
+
+
+def _names(shown: str, *, has_hosts: bool) -> list[str]:
+    return [each for each in shown.split() if has_hosts or each != "host"]
 
 
 def _columns(kind: type, names: list[str]) -> Iterator[TableColumn]:

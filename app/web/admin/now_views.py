@@ -136,6 +136,10 @@ class ShardNow:
     """The worker of one shard. What only it knows is null while it does not answer."""
 
     shard: Annotated[Count, Field(description="The number of the shard.")]
+    host: Annotated[
+        str | None,
+        Field(description="The machine that has it, or had it last; null without a list of them."),
+    ] = None
     state: Annotated[
         ShardState,
         Field(

@@ -31,6 +31,7 @@ class ShardViews:
         ends: Returns how often the processes of each shard have ended, and how the last one did.
         started: When this process began, in milliseconds.
         away_s: Returns for how many seconds others have had no link to this one, by number.
+        hosts: Returns the host that had each shard last, as far as it is known.
     """
 
     state: ServerState
@@ -39,6 +40,7 @@ class ShardViews:
     ends: Callable[[], Mapping[int, Ends]]
     started: int
     away_s: Callable[[], Mapping[int, float]]
+    hosts: Callable[[], Mapping[int, str]]
 
     def backend(self) -> "list[BackendNow]":
         """Return this worker's questions to the backend if they fail, or wait."""
@@ -64,10 +66,12 @@ class ShardViews:
         from holdfast.web.admin.now_views import ShardNow
 
         state, away_s, ends = self.state, self.away_s(), self.ends()
+        hosts = self.hosts()
         others, now = state.hub.others, state.node.now_ms()
         behind_s: Mapping[int, float] = {} if others is None else others.figures().behind_s
         own = ShardNow(
             shard=self.number,
+            host=hosts.get(self.number),
             state="serving",
             since=self.started,
             **_restarts(ends, self.number),
@@ -84,6 +88,7 @@ class ShardViews:
             found.append(
                 ShardNow(
                     shard=shard,
+                    host=hosts.get(shard),
                     state="away" if gone_s else "serving",
                     since=now - round(gone_s * _MS_PER_S) if gone_s else None,
                     **_restarts(ends, shard),

@@ -95,7 +95,7 @@ class SystemResource:
     @route("GET", "/now/tables")
     async def now_tables(self) -> list[NowTable]:
         """Show how people see these lists: their titles, and their columns with a meaning each."""
-        return tables()
+        return tables(has_hosts=bool(self._shards.hosts()))
 
     @route("GET", "/shards")
     async def shards(self) -> list[ShardNow]:

@@ -75,6 +75,11 @@ class FarKeeper(LinkKeeper):
         # What was logged last.
         self._said = ""
 
+    @property
+    def host(self) -> str:
+        """The host that had the shard last; empty if that is unknown."""
+        return self._host or ""
+
     def _greeting(self) -> Hello:
         self._name = secrets.token_hex(8)
         return replace(self._hello, link=self._name)

@@ -9,3 +9,5 @@ class DoorFigures(NamedTuple):
 
     forwarded: Mapping[int, int]
     given: Mapping[int, int]
+    # The name of the host; empty if there is no list of hosts.
+    host: str = ""

@@ -73,6 +73,14 @@ def door_families_of(figures: DoorFigures) -> Iterator[Metric]:
         "Connections that this worker has given to another one, which has their sessions.",
         figures.given,
     )
+    if figures.host:
+        host = GaugeMetricFamily(
+            "holdfast_shard_host",
+            "1, with the name of the host that has the shard. Only with many machines.",
+            labels=["host"],
+        )
+        host.add_metric([figures.host], 1)
+        yield host
 
 
 def answering(shards: Mapping[int, bool]) -> Metric:

@@ -268,6 +268,13 @@ async def test_a_worker_that_is_away_has_a_row_of_what_others_know(
     assert (second["state"], second["sessions"], second["store"]) == ("away", None, None)
     _, now = await ada.ask("GET", "/now")
     assert now["sentence"].startswith("shard 1 cannot be reached")
+    async with ada.http.get("/readyz", params={"all": "1"}) as response:
+        assert (response.status, "shard 1 has been away for" in await response.text()) == (
+            200,
+            True,
+        )
+    async with ada.http.get("/readyz") as response:
+        assert (response.status, await response.text()) == (200, "ready\n")
 
 
 async def test_a_reader_changes_nothing(both: Workers, tmp_path: Path) -> None:

@@ -40,3 +40,9 @@ def test_what_a_worker_has_passed_on_is_counted_by_receiver() -> None:
         ("holdfast_requests_forwarded_total", "1"): 5,
         ("holdfast_connections_given_total", "1"): 2,
     }
+
+
+def test_a_worker_on_a_host_among_others_names_it() -> None:
+    *_, family = door_families_of(DoorFigures({}, {}, "a.example"))
+    [sample] = family.samples
+    assert (sample.name, sample.labels) == ("holdfast_shard_host", {"host": "a.example"})
