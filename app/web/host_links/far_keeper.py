@@ -27,12 +27,15 @@ from holdfast.web.host_links.tls_connection import (
     TlsConnection,
 )
 from holdfast.web.host_links.whereabouts import Whereabouts
+from holdfast.web.tasks import cancel
 
 log = logging.getLogger(__name__)
 
 # How long the store may take to say which host has a shard, and that host to accept a connection.
 _LOOKING_S: Final = 1.0
 _CONNECTING_S: Final = 1.5
+# When the store is asked again while a link is being made.
+_AGAIN_S: Final = 0.25
 # When a new connection takes over a link, with the certificates of that time: so many seconds after
 # the last one, and so many after a failure. Without one, the link ends after an hour.
 _RENEWED_AFTER_S: Final = (1800.0, 3000.0)
@@ -84,8 +87,24 @@ class FarKeeper(LinkKeeper):
         self._name = secrets.token_hex(8)
         return replace(self._hello, link=self._name)
 
-    async def _connect(self, link: Link) -> None:
+    async def _hold(self) -> bool:
+        """Give up an attempt as soon as another host has the shard.
+
+        A host that does not run any more may accept, and say nothing.
+        """
         await self._look()
+        attempt = asyncio.create_task(super()._hold())
+        try:
+            while True:
+                await asyncio.wait([attempt], timeout=None if self._far.is_linked else _AGAIN_S)
+                if attempt.done():
+                    return attempt.result()
+                if not self._far.is_linked and await self._look():
+                    return False
+        finally:
+            await cancel(attempt)
+
+    async def _connect(self, link: Link) -> None:
         self._moving = None
         if self.is_near:
             await super()._connect(link)
@@ -99,12 +118,17 @@ class FarKeeper(LinkKeeper):
             raise
         self._moving = moving
 
-    async def _look(self) -> None:
-        """Ask which host has the shard. If that is unknown, it is where it was."""
+    async def _look(self) -> bool:
+        """Ask which host has the shard; return whether another one has it now.
+
+        If that is unknown, it is where it was.
+        """
+        before = self._host
         with suppress(StoreUnavailable, TimeoutError):
             async with asyncio.timeout(_LOOKING_S):
                 self._host = await self._hosts.whereabouts.host_of(self._shard) or self._host
         self.is_near = self._host in (None, self._hosts.own)
+        return self._host != before
 
     async def _connect_to_host(self, connection: TlsConnection) -> None:
         """Connect to the host that has the shard. Raises `OSError`."""

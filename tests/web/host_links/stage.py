@@ -168,7 +168,10 @@ async def hall(
             await cancel(task)
             both.stop()
             both.desk.close()
-            await until(lambda: not both.server._homes)
+            await until(lambda: not (both.server._homes or both.receiver._coming))
+            # What was being made is closed in some later turns.
+            for _ in range(20):
+                await asyncio.sleep(0)
 
 
 async def talk(port: int, said: bytes) -> bytes:

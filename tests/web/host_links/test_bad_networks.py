@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.compose.forwarding import bound
 from holdfast.web.forwarding.frames import Kind, pack
 from holdfast.web.host_links import far_keeper, moving_transport, receiver
+from holdfast.web.http.addresses import listen_at
 from tests.chaos.proxy import Way
 from tests.store.store_process import until
-from tests.web.host_links.stage import Certificates, both_loops, hall
+from tests.web.host_links.stage import DOOR, Certificates, both_loops, hall
 
 
 @pytest.fixture
@@ -97,6 +99,26 @@ async def test_a_home_that_says_nothing_is_given_up(
         for each in talks:
             each.close()
     assert "SSL handshake is taking longer" in caplog.text
+
+
+async def test_a_home_that_says_nothing_is_left_as_soon_as_the_shard_is_elsewhere(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """It is frozen, so that its system accepts connections."""
+    frozen = listen_at(["127.0.0.1"], 0, 100)
+    async with hall(tmp_path, certificates) as both:
+        await both.linked()
+        both.port_of_home = frozen[0].getsockname()[1]
+        both.proxy.reset()
+        await both.linked(is_linked=False)
+        await asyncio.sleep(0.3)
+        began = asyncio.get_running_loop().time()
+        await both.server.open(bound(tmp_path / "1.sock"))
+        both.known.host = DOOR
+        await both.linked()
+        # The handshake would have two seconds.
+        assert asyncio.get_running_loop().time() - began < 1.5
+    frozen[0].close()
 
 
 async def talk_tls(both: Any, said: bytes) -> bytes:
