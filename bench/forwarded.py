@@ -2,33 +2,44 @@
 
 Two workers run, each with a store. Clients publish to nobody, one request after the other on each
 connection, first at the worker that has their sessions, then at the other one. The processor time
-of both workers counts, without their stores'.
+of both workers counts, without their stores'. With `--hosts`, the link between them is one between
+two machines, with TLS over loopback.
 """
 
 import argparse
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from signal import SIGINT
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
 
-from holdfast.compose import serving
+from holdfast.compose import serving, several
 from holdfast.compose.forwarding import Forwarding
+from holdfast.compose.host_door import open_host_door
+from holdfast.compose.host_links import HostLinks
 from holdfast.compose.placement import placed
 from holdfast.settings import Settings
+from holdfast.web.http.addresses import listen_at
+from tests.web.certificates import Authority
+
+if TYPE_CHECKING:
+    from holdfast.compose.host_overview import HostOverview
 
 _PATH = "/cometd"
 _JSON = "application/json"
+# Of two machines, which are two addresses of this one.
+_NAMES = ("127.0.0.1", "127.0.0.2")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -126,11 +137,43 @@ def _cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
-async def _serve(number: int, data: Path, port: int) -> None:
-    given: dict[str, Any] = {"port": port, "data": data, "journal": False, "chat": False}
+class _Hosts(NamedTuple):
+    """Two machines, each of which has one shard."""
+
+    ports: list[int]
+    certificates: Path
+
+    async def host_of(self, shard: int, /) -> str | None:
+        return _NAMES[shard]
+
+    def open(self, settings: Settings, number: int, stack: AsyncExitStack) -> HostLinks:
+        """Let the worker of this shard have its host's port, and return its links."""
+        name = _NAMES[number]
+        own = settings.model_copy(
+            update={
+                "hosts": [f"{a}:{b}" for a, b in zip(_NAMES, self.ports, strict=True)],
+                "own_host": name,
+                "link_cert": self.certificates / f"{name}.pem",
+                "link_key": self.certificates / f"{name}.key",
+                "link_ca": self.certificates / "authority.pem",
+            }
+        )
+        sockets = listen_at([name], self.ports[number], 100)
+        links = placed(settings, number, 2).links
+        open_host_door(sockets, links, len(_NAMES), stack)
+        # No operator asks about hosts.
+        return HostLinks(own, self, cast("HostOverview", None))
+
+
+async def _serve(number: int, data: Path, hosts: _Hosts | None) -> None:
+    given: dict[str, Any] = {"port": 0, "data": data, "journal": False, "chat": False}
     settings = Settings(**given)
-    # Otherwise connections would go to the worker that has the sessions.
-    with patch.object(Forwarding, "share", _share_nothing):
+    async with AsyncExitStack() as stack:
+        # Otherwise connections would go to the worker that has the sessions.
+        stack.enter_context(patch.object(Forwarding, "share", _share_nothing))
+        if hosts is not None:
+            links = hosts.open(settings, number, stack)
+            stack.enter_context(patch.object(several, "_host_links", lambda *_: links))
         async with serving(settings, placed(settings, number, 2)) as url:
             sys.stdout.write(url + "\n")
             sys.stdout.flush()
@@ -141,9 +184,26 @@ async def _share_nothing(*_: object) -> None:
     """Let every connection stay where it is."""
 
 
+def _make_certificates(home: Path) -> None:
+    """Make an authority, and a certificate for each machine."""
+    authority = Authority(home, "authority")
+    for name in _NAMES:
+        for file in authority.issue("a host", at=name):
+            file.rename(home / f"{name}{file.suffix}")
+
+
+def _free_ports() -> list[int]:
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("", 0)) as other:
+        return [each.getsockname()[1] for each in (one, other)]
+
+
 @contextmanager
-def _workers(data: Path) -> Iterator[list[tuple[subprocess.Popen[str], str]]]:
-    words = [sys.executable, "-m", "bench.forwarded", "--data", str(data), "--serve"]
+def _workers(data: Path, *, has_hosts: bool) -> Iterator[list[tuple[subprocess.Popen[str], str]]]:
+    words = [sys.executable, "-m", "bench.forwarded", "--data", str(data)]
+    if has_hosts:
+        _make_certificates(data)
+        words += ["--ports", *map(str, _free_ports())]
+    words.append("--serve")
     started = [
         subprocess.Popen([*words, str(number)], stdout=subprocess.PIPE, text=True)
         for number in (0, 1)
@@ -158,8 +218,11 @@ def _workers(data: Path) -> Iterator[list[tuple[subprocess.Popen[str], str]]]:
             each.wait()
 
 
-def _measure(connections: int, count: int, rounds: int) -> None:
-    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as home, _workers(Path(home)) as two:
+def _measure(connections: int, count: int, rounds: int, *, has_hosts: bool) -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="holdfast-bench-") as home,
+        _workers(Path(home), has_hosts=has_hosts) as two,
+    ):
         (first, home_url), (second, door_url) = two
         pids = [first.pid, second.pid]
 
@@ -187,17 +250,20 @@ def main() -> None:
     parser.add_argument("--connections", type=int, nargs="+", default=[8, 1])
     parser.add_argument("--count", type=int, default=20_000, help="exchanges of a round")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--hosts", action="store_true", help="link them as two machines are")
+    parser.add_argument("--ports", type=int, nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve is not None:
         import uvloop
 
+        hosts = None if asked.ports is None else _Hosts(asked.ports, asked.data)
         with suppress(KeyboardInterrupt):
-            uvloop.run(_serve(asked.serve, asked.data, 0))
+            uvloop.run(_serve(asked.serve, asked.data, hosts))
         return
     for connections in asked.connections:
-        _measure(connections, asked.count, asked.rounds)
+        _measure(connections, asked.count, asked.rounds, has_hosts=asked.hosts)
 
 
 if __name__ == "__main__":

@@ -52,5 +52,5 @@ def addresses_of(settings: Settings) -> dict[str, tuple[str, int]]:
     found = {}
     for each in settings.hosts:
         name, _, port = each.rpartition(":")
-        found[name] = plain(name), int(port)
+        found[plain(name)] = plain(name), int(port)
     return found

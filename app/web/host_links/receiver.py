@@ -132,7 +132,11 @@ class Receiver:
             async with asyncio.timeout(GREETING_S):
                 await arrival.is_heard.wait()
         except OSError as error:
-            self._refuse(f"{error}" or "it says nothing")
+            if isinstance(error, TimeoutError):
+                self._refuse("it says nothing")
+            elif f"{error}":
+                # Otherwise, it has only left.
+                self._refuse(f"{error}")
             connection.abort()
             end.close()
         except asyncio.CancelledError:

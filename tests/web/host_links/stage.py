@@ -166,12 +166,15 @@ async def hall(
             yield both
         finally:
             await cancel(task)
+            # The proxy accepts what was just being made.
+            await asyncio.sleep(0.05)
             both.stop()
             both.desk.close()
             await until(lambda: not (both.server._homes or both.receiver._coming))
-            # What was being made is closed in some later turns.
-            for _ in range(20):
-                await asyncio.sleep(0)
+    # What says goodbye to an end that has gone takes some turns.
+    loop: Any = asyncio.get_running_loop()
+    opened = getattr(loop, "_transports", {})
+    await until(lambda: all(each._sock is None for each in [*opened.values()]))
 
 
 async def talk(port: int, said: bytes) -> bytes:
