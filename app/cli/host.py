@@ -106,5 +106,17 @@ def _has_nothing(server: Server, host: str) -> bool:
 
 
 def _remarks(found: Json) -> list[str]:
+    # Another release has other settings, and its digest says nothing.
+    digests: dict[str, dict[str, list[str]]] = {}
+    for each in found["items"]:
+        if each["state"] != "away" and each["digest"]:
+            of_release = digests.setdefault(each["release"], {})
+            of_release.setdefault(each["digest"], []).append(each["name"])
+    differing = [
+        f"settings differ that must be alike: {'; '.join(map(' '.join, groups.values()))}"
+        for groups in digests.values()
+        if len(groups) > 1
+    ]
     moves = [f"shard {each['shard']} moves to {each['target']}" for each in found["moves"]]
-    return [*(f"no living host has shard {shard}" for shard in found["unowned"]), *moves]
+    unowned = [f"no living host has shard {shard}" for shard in found["unowned"]]
+    return [*differing, *unowned, *moves]

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from holdfast.compose.agreeing import Agreeing
 from holdfast.compose.claim_store import ClaimStore
 from holdfast.compose.data_directory import claimed
 from holdfast.compose.host_door import listen_for_hosts, open_host_door
@@ -112,7 +113,8 @@ async def _begin(
     limits = {name: getattr(settings, name) / 1000 for name in LIMITS}
     supervisor.ready(url=url, limits=limits)
     tokens = HostTokens(settings.data, store)
-    return Claimer(supervisor, claims, store, tokens, door, host_door, url)
+    agreeing = Agreeing(settings)
+    return Claimer(supervisor, claims, store, tokens, door, host_door, agreeing, url)
 
 
 class Claimer:
@@ -126,6 +128,7 @@ class Claimer:
         tokens: HostTokens,
         door: "_Door",
         hosts: FrontDesk,
+        agreeing: Agreeing,
         url: str,
     ) -> None:
         self._supervisor = supervisor
@@ -134,6 +137,7 @@ class Claimer:
         self._tokens = tokens
         self._door = door
         self._hosts = hosts
+        self._agreeing = agreeing
         self._url = url
         # The shards that have a process on this host; and those that the supervisor was asked to
         # start one for, with when.
@@ -176,6 +180,8 @@ class Claimer:
             self._is_twin = True
             return
         self._is_twin = False
+        if rows is not None:
+            self._agreeing.compare(rows, claims.shown().living)
         if rows is not None and (self._telling is None or self._telling.done()):
             # A store whose primary is looked for must not delay what the others say.
             self._telling = asyncio.create_task(self._tell(claims.row()))
@@ -185,7 +191,9 @@ class Claimer:
         with suppress(StoreUnavailable):
             await self._tokens.look(self._store.tokens)
             if row is not None:
-                await self._store.write(replace(row, release=release(), url=self._url))
+                digest = self._agreeing.digest()
+                told = replace(row, release=release(), url=self._url, digest=digest)
+                await self._store.write(told)
 
     def _drain(self, is_wanted: bool | None) -> None:
         """Do as operators want, which is None if the store did not say it."""

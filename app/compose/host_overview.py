@@ -65,5 +65,6 @@ def _host(name: str, overview: Overview, wish: bytes | None) -> "HostNow":
         shards=sorted(shard for shard, owner in overview.owners.items() if owner == name),
         release=row.release if row is not None else None,
         url=row.url if row is not None else None,
+        digest=(row.digest or None) if row is not None else None,
         drain=None if wish is None else HostWish(**orjson.loads(wish)),
     )

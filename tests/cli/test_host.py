@@ -23,6 +23,14 @@ def test_the_list_shows_hosts_and_shards_and_what_moves(shell: Shell) -> None:
     assert told["unowned"] == [4]
 
 
+def test_hosts_that_live_with_other_settings_are_named(shell: Shell) -> None:
+    assert "settings differ" not in shell.run("host", "list").stderr
+    items = [a_host("a.example"), a_host("b.example", digest="d2"), a_host("c.example")]
+    shell.operations.all_hosts = replace(some_hosts(), items=items)
+    listed = shell.run("host", "list")
+    assert "settings differ that must be alike: a.example c.example; b.example" in listed.stderr
+
+
 def test_a_drain_is_asked_for_and_ended(shell: Shell) -> None:
     assert shell.run("host", "drain", "a.example").stdout == "a.example gives its shards away\n"
     assert shell.run("host", "uncordon", "a.example").stdout == "a.example has shards again\n"

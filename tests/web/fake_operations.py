@@ -250,7 +250,7 @@ def a_lost_shard(number: int, **changes: Any) -> ShardNow:
 
 
 def a_host(name: str, *shards: int, **changes: Any) -> HostNow:
-    known = {"release": "1.2", "url": f"http://{name}:8080", "drain": None}
+    known = {"release": "1.2", "url": f"http://{name}:8080", "drain": None, "digest": "d1"}
     return HostNow(name=name, shards=[*shards], **{"state": "serving", **known, **changes})
 
 

@@ -28,6 +28,10 @@ class HostNow:
     shards: Annotated[list[Count], Field(description="The shards that it has.")]
     release: Annotated[str | None, Field(description="Its release; null if it never ran.")]
     url: Annotated[str | None, Field(description="Where it answers; null if it never ran.")]
+    digest: Annotated[
+        str | None,
+        Field(description="Equal for machines with the same settings, but those of each alone."),
+    ]
     drain: Annotated[HostWish | None, Field(description="The drain that an operator asked for.")]
 
 
