@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -12,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.hosts import Hosts, three_hosts
+from tests.chaos.hosts import NAMES, Hosts, three_hosts
 from tests.chaos.test_workers import Member, Traffic
-from tests.chaos.twin import LIMIT_S
+from tests.chaos.twin import LIMIT_S, Twin
+from tests.serving import ROOT, environment
 from tests.slowness import times_slower
 
 pytestmark = pytest.mark.slow
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.slow
 HOST_S = 4.5
 BUSY = 2.0
 PEOPLE = 12
+NO_SHARD = "host {} has no shard: others may serve\n"
 
 
 class Scene:
@@ -91,3 +94,28 @@ async def test_a_host_that_comes_back_gets_its_shards_and_nobody_handshakes_anew
         await first.serves(LIMIT_S)
         await play.goes_on("a shard came back", 1.5)
         assert [each.handshakes for each in play.traffic.members] == [1] * PEOPLE
+
+
+async def test_a_host_that_is_drained_has_no_shard_and_nobody_handshakes_anew(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as play:
+        first, other, _ = play.hosts.all
+        done = await asyncio.to_thread(drained, NAMES[0], by=other)
+        assert (done.returncode, done.stdout) == (0, f"{NAMES[0]} has no shard\n"), done.stderr
+        assert await first.readiness() == (503, NO_SHARD.format(NAMES[0]))
+        await play.goes_on("host drained", 1.5)
+        assert [each.handshakes for each in play.traffic.members] == [1] * PEOPLE
+
+
+def drained(host: str, by: Twin) -> "subprocess.CompletedProcess[str]":
+    """Drain a host by the command, which asks another one."""
+    asked = ["--url", by.url, "--token-file", str(by.data / "admin-token")]
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast", "host", "drain", host, "--wait", *asked],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
