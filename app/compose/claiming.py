@@ -76,7 +76,7 @@ async def claim_shards(
             for each in tasks:
                 each.cancel()
             await asyncio.wait(tasks)
-        if stopped.is_set():
+        if not claimer.is_succeeded:
             await claimer.end()
 
 
@@ -97,9 +97,9 @@ async def _begin(
     if supervisor.is_successor:
         await supervisor.prepared()
     await supervisor.opened()
+    # It opens when the supervisor has said that no worker answers there.
     door = _Door(settings, addresses, sockets)
     stack.push_async_callback(door.close)
-    await door.open()
     host_door = open_host_door(hosts, placement.links, placement.count, stack)
     claims = Claims(
         *(settings.own_host or "", directory.lock_name, HostList.parse(settings.hosts).names),
@@ -151,8 +151,8 @@ class Claimer:
         self._telling: asyncio.Task[None] | None = None
         # Whether another host has the name of this one.
         self._is_twin = False
-        # Whether another process is about to go on here.
-        self._is_paused = False
+        # Whether another process is about to go on here, and whether it does.
+        self._is_paused = self.is_succeeded = False
 
     async def run(self) -> None:
         """Look until the task is cancelled."""
@@ -246,6 +246,7 @@ class Claimer:
                     self._hosts.resume()
                     self._supervisor.say(Say.BACK)
                 case Do.GO:
+                    self.is_succeeded = True
                     return
                 case _:
                     pass

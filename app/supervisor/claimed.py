@@ -101,6 +101,7 @@ class Claimed:
         shards = [self.shard_of(each) for each in places]
         serving = [self.shard_of(each) for each in places if each.is_serving]
         told = first.living, (shards, serving)
-        if first.living is not None and (told != self._told or failed):
+        # Until it serves, it waits for something else.
+        if first.living is not None and first.is_serving and (told != self._told or failed):
             self._told = told
             first.living.tell(do=Do.HAVE, shards=shards, serving=serving, failed=[*failed])

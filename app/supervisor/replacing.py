@@ -91,7 +91,10 @@ def _start_others(supervisor: Supervisor, olds: Mapping[Place, Process]) -> bool
         old.title = "the server"
     places = [place for place, old in olds.items() if old.code is not None]
     until = supervisor.system.now() + _LEAVING_S
-    while not all(place.is_serving or place.is_waiting for place in places):
+    # The place of a shard that another host has got meanwhile is given up.
+    while places_left := [each for each in places if each in supervisor.places]:
+        if all(place.is_serving or place.is_waiting for place in places_left):
+            break
         if supervisor.is_stopping or supervisor.system.now() > until:
             break
         supervisor.turn(supervisor.revive())

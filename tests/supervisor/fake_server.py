@@ -1,10 +1,12 @@
 """A server that says to the supervisor what a plan wants, and to clients which process it is.
 
 With "workers" there are several. The plan of one of them has its number: "leave.1".
+With "shards" the first one claims the shards in "claims", and gives the one in "gives", if any. The
+number of a shard's server is the one after the shard's.
 It runs as `holdfast serve` where the package `holdfast` consists of this and the real supervisor.
 `plan.json` says by step what happens there: "say" as usual, "fail", "be lost", "die" as by kill -9,
-"freeze" as by a debugger, "exit" with 3, "hang", "wait" until the test lets it go on. The steps are
-start, prepared, opened, leave, back, ready and go.
+"freeze" as by a debugger, "exit" with 3, "be fenced", "hang", "wait" until the test lets it go on.
+The steps are start, prepared, opened, leave, back, ready and go.
 """
 
 import json
@@ -56,6 +58,10 @@ class FakeServer:
         self._is_accepting = self._is_waiting = self._is_stopping = False
         self._said_alive = 0.0
         self._shard, self._workers, self._is_first = 0, self._plan.get("workers", 1), False
+        self._shards = self._plan.get("shards", 0)
+        self._is_one_of_several = self._workers > 1 or self._shards > 0
+        # What a server that claims shards has said last of the one to give.
+        self._gives: object = None
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop())
 
@@ -74,6 +80,17 @@ class FakeServer:
             if "silent" not in self._plan and time.monotonic() - self._said_alive > ALIVE_S:
                 self._said_alive = time.monotonic()
                 self._channel.send(say=Say.ALIVE)
+                if self._shards and self._shard == 0 and self._is_accepting:
+                    self._claim()
+
+    def _claim(self) -> None:
+        """Say again what the plan of now wants, as one that looks at stores does."""
+        plan = read_plan()
+        claims = [{"shard": each, "unraised": "stood"} for each in plan.get("claims", ())]
+        self._channel.send(say=Say.CLAIM, shards=claims)
+        if (gives := plan.get("gives")) != self._gives:
+            self._gives = gives
+            self._channel.send(say=Say.GIVE, shard=gives, host="another")
 
     def _stop(self) -> None:
         if "stop" in self._plan:
@@ -89,7 +106,8 @@ class FakeServer:
         os._exit(self._plan.get("code_of_stop", 0))
 
     def _leave(self) -> None:
-        if self._workers > 1 and self._shard not in self._plan.get("earlier", []):
+        is_shard = self._workers > 1 or (self._shards > 0 and self._shard > 0)
+        if is_shard and self._shard not in self._plan.get("earlier", []):
             self._settle()
         else:
             self._step("leave", say=Say.LEFT)
@@ -129,6 +147,21 @@ class FakeServer:
                 self._step("back", say=Say.BACK)
             case Do.GO:
                 self._go()
+            case _:
+                self._obey_on_a_host(asked)
+
+    def _obey_on_a_host(self, asked: dict[str, Any]) -> None:
+        match asked["do"]:
+            case Do.HAVE:
+                failed = f" failed {asked['failed']}" if asked["failed"] else ""
+                early = "" if self._is_accepting else "too early: "
+                note(f"{early}has {asked['shards']} serving {asked['serving']}{failed}")
+            case Do.GIVE:
+                note(f"gives its shard to {asked['host']}")
+                self._step("give", say=Say.FENCED)
+                self._end()
+            case Do.ADOPT:
+                note("adopts")
             case other:
                 # How often servers ended is told at any moment, for metrics only.
                 if other != Do.KNOW:
@@ -162,6 +195,22 @@ class FakeServer:
         is_successor, self._is_first = asked["successor"], asked["first"]
         self._shard = asked["shard"]
         note(f"started {sorted(given)}" + (" as successor" if is_successor else ""))
+        if self._shards and self._shard:
+            note(f"opens {self._shard - 1} because of {asked['claim']}")
+        self._listen(given)
+        if self._is_one_of_several and self._shard == 0:
+            kept = [each.fileno() for each in self._listening.values()]
+            about = {"names": [*self._listening], "workers": self._workers, "links": "links"}
+            self._step("listening", *kept, say=Say.LISTENING, shards=self._shards, **about)
+        self._listening["main.0"].setblocking(False)
+        if asked["waits"] or "waits" in self._plan:
+            self._wait()
+        elif is_successor:
+            self._step("prepared", say=Say.PREPARED)
+        else:
+            self._open_store()
+
+    def _listen(self, given: dict[str, int]) -> None:
         for name in self._names():
             if name in given and name != self._plan.get("replaces"):
                 self._listening[name] = socket.socket(fileno=given[name])
@@ -171,21 +220,10 @@ class FakeServer:
                 self._listening[name].bind(str(HOME / CONTROL_FILE))
             else:
                 self._listening[name] = self._open(name)
-        if self._workers > 1 and self._shard == 0:
-            kept = [each.fileno() for each in self._listening.values()]
-            about = {"names": [*self._listening], "workers": self._workers, "links": "links"}
-            self._step("listening", *kept, say=Say.LISTENING, **about)
-        self._listening["main.0"].setblocking(False)
-        if asked["waits"] or "waits" in self._plan:
-            self._wait()
-        elif is_successor:
-            self._step("prepared", say=Say.PREPARED)
-        else:
-            self._open_store()
 
     def _names(self) -> list[str]:
         """What it keeps for the servers after it."""
-        several = [LOCK, LINK] if self._workers > 1 else []
+        several = [LOCK, LINK] if self._is_one_of_several else []
         return ["main.0", *([] if self._shard else [CONTROL]), *several]
 
     def _open(self, name: str) -> socket.socket:
@@ -211,7 +249,7 @@ class FakeServer:
         self._step("waiting", *kept, say=Say.WAITING, **about)
 
     def _open_store(self) -> None:
-        if self._workers > 1:
+        if self._is_one_of_several:
             self._step("opened", say=Say.OPENED)
         else:
             self._serve()
@@ -236,6 +274,9 @@ class FakeServer:
             case "fail":
                 self._channel.send(say=Say.FAILED, why=self._plan.get("why", "the test wants it"))
                 os._exit(2)
+            case "be fenced":
+                self._channel.send(say=Say.FENCED)
+                os._exit(1)
             case "be lost":
                 # It is about to end.
                 self._channel.send(say=Say.FAILED, why="it cannot go on", ends=True)
