@@ -18,7 +18,7 @@ from holdfast.store.opening.lease import LEASE_S
 
 # Each host in a shard's order waits so much longer than the one before it, which lives, and needs a
 # part of that to open the shard.
-_PLACE_S: Final = 2.0
+_PLACE_S: Final = 5.0
 # A host that could not open a shard leaves it to others for so long.
 _FAILED_S: Final = 60.0
 # A host that was to be stopped, and still runs after so long, has shards again.

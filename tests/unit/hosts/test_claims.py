@@ -46,7 +46,7 @@ def test_a_lease_that_stood_for_three_seconds_is_claimed_with_what_it_was() -> N
     assert desk.claim_of(OWN) == Claim(OWN, unraised=f"{seen.epoch} {seen.lease}")
 
 
-def test_each_later_place_waits_two_seconds_more() -> None:
+def test_each_later_place_waits_five_seconds_more() -> None:
     waits = set()
     for shard in range(SHARDS):
         desk = Desk()
@@ -55,7 +55,7 @@ def test_each_later_place_waits_two_seconds_more() -> None:
         desk.change(shard, host="z")
         desk.raised.discard(shard)
         waits.add((place_of(shard, "a"), round(until_claimed(desk, shard, 0.02), 1)))
-    assert waits == {(0, 3.0), (1, 5.0), (2, 7.0)}
+    assert waits == {(0, 3.0), (1, 8.0), (2, 13.0)}
 
 
 def test_shards_of_a_host_that_died_are_claimed_by_their_new_targets_at_once() -> None:
@@ -85,7 +85,7 @@ def test_others_leave_a_shard_without_a_lease_to_its_target_for_a_moment() -> No
     desk.free(OTHER)
     desk.look()
     assert desk.claimed() == set()
-    assert until_claimed(desk, OTHER, 0.02) == pytest.approx(2.0 * place_of(OTHER, "a"), abs=0.03)
+    assert until_claimed(desk, OTHER, 0.02) == pytest.approx(5.0 * place_of(OTHER, "a"), abs=0.03)
 
 
 def test_hosts_that_start_leave_each_other_their_shards_for_three_seconds() -> None:
@@ -159,7 +159,7 @@ def test_leases_are_claimed_while_the_rows_of_hosts_cannot_be_read() -> None:
     desk.looks(5)
     desk.rows = None
     desk.kill("b")
-    desk.looks(8)
+    desk.looks(14)
     assert desk.claimed() == {shard for shard, host in TARGETS.items() if host == "b"}
 
 
@@ -170,7 +170,7 @@ def test_nobody_waits_for_the_former_host_while_rows_cannot_be_read() -> None:
         desk.rows = None
         desk.kill("b")
         place = place_of(shard, "a") - 1
-        assert until_claimed(desk, shard) == pytest.approx(3.0 + 2.0 * place, abs=0.11)
+        assert until_claimed(desk, shard) == pytest.approx(3.0 + 5.0 * place, abs=0.11)
 
 
 def test_an_offer_is_opened_at_once_by_the_host_it_is_for() -> None:
@@ -243,7 +243,7 @@ def test_a_draining_host_comes_behind_all_others() -> None:
     desk.looks(1)
     desk.change(OWN, host="b")
     desk.raised.discard(OWN)
-    assert until_claimed(desk, OWN, 0.02) == pytest.approx(7.0, abs=0.05)
+    assert until_claimed(desk, OWN, 0.02) == pytest.approx(13.0, abs=0.05)
 
 
 def test_a_host_that_drains_elsewhere_is_asked_last() -> None:

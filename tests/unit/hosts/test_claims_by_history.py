@@ -60,7 +60,7 @@ def expected(
     if place:
         stood_s = min(stood_s, now - begun - 3.0)
     unraised = f"{seen.epoch} {seen.lease}" if seen.lease else ""
-    return Claim(shard, unraised) if stood_s >= 2.0 * place else None
+    return Claim(shard, unraised) if stood_s >= 5.0 * place else None
 
 
 @pytest.mark.slow
