@@ -1,63 +1,145 @@
 """Three hosts with six shards on one store, and what leads clients to a host that serves.
 
-All run on this machine, each at a loopback address of its own.
+All run on this machine, each at a loopback address of its own. What one says to another, and to a
+store that is one server, goes through proxies, which can cut it off.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from bench.processes import reserved_port
-from tests.chaos.proxy import Proxy
-from tests.chaos.twin import LIMIT_S, Twin
+from tests.chaos.proxy import Address, Proxy
+from tests.chaos.twin import LIMIT_S, Twin, children
+from tests.store.cluster import Cluster, cluster
 from tests.store.servers import ValkeyServer
 from tests.web.certificates import Authority
 
 SHARDS = 6
 NAMES = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+_CLAIMER = "holdfast-claim"
+_WORKER = "holdfast/"
+# On a busy machine, a host that starts late gets its shards after the minute in which they stay
+# with those that were faster.
+READY_S = LIMIT_S + 90.0
 # How often it is looked which hosts are ready, as a health check does.
 _LOOK_S = 0.5
 
 
-class Hosts:
-    """The hosts of a deployment, on the store at this URL."""
+class Host(Twin):
+    """A host, with the proxies by which it reaches others and they reach it."""
 
-    def __init__(
-        self, home: Path, stack: AsyncExitStack, url: str, settings: Mapping[str, Any]
-    ) -> None:
-        authority = Authority(home)
-        ports = [stack.enter_context(reserved_port()) for _ in NAMES]
-        hosts = [f"{name}:{port}" for name, port in zip(NAMES, ports, strict=True)]
-        self.all: list[Twin] = []
-        for name in NAMES:
-            cert, key = authority.issue(name, at=name)
-            own = {
-                "redis": url,
-                "hosts": hosts,
-                "own_host": name,
+    # None on a store that is a Cluster.
+    to_store: Proxy | None = None
+
+    def __init__(self, home: Path, settings: Mapping[str, Any]) -> None:
+        super().__init__(home, settings)
+        self.links: list[Proxy] = []
+
+    def cut_off_from_store(self) -> None:
+        assert self.to_store is not None
+        self.to_store.black_hole()
+
+    def cut_off_from_hosts(self) -> None:
+        for each in self.links:
+            each.black_hole()
+
+    def heal(self) -> None:
+        for each in (*self.links, *filter(None, [self.to_store])):
+            each.heal()
+            # What was lost must not be followed by anything.
+            each.reset()
+
+    @property
+    def claimer(self) -> int:
+        """The process that claims shards; 0 while there is none."""
+        return next((pid for pid, name in self._servers() if name == _CLAIMER), 0)
+
+    @property
+    def shards(self) -> dict[int, int]:
+        """The worker of each shard that has one here, or has one that is about to open it."""
+        return {
+            int(name.removeprefix(_WORKER)): pid
+            for pid, name in self._servers()
+            if name.startswith(_WORKER)
+        }
+
+    def _servers(self) -> Iterable[tuple[int, str]]:
+        for importer in children(self.supervisor_pid):
+            for pid in children(importer):
+                with suppress(OSError):
+                    yield pid, Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+class Hosts:
+    """The hosts of a deployment."""
+
+    def __init__(self, home: Path, stack: AsyncExitStack, settings: Mapping[str, Any]) -> None:
+        self._home, self._stack, self._settings = home, stack, settings
+        self.all: list[Host] = []
+
+    async def prepare(self, urls: Sequence[str], to_store: Sequence[Proxy] = ()) -> None:
+        """Make the hosts, which reach the store at these URLs, through these proxies if any."""
+        authority = Authority(self._home)
+        ports = [self._stack.enter_context(reserved_port()) for _ in NAMES]
+        places = [Address(name, port) for name, port in zip(NAMES, ports, strict=True)]
+        ways = {
+            (one, other): await self._stack.enter_async_context(Proxy(other, at=other.host))
+            for one in places
+            for other in places
+            if one is not other
+        }
+        for number, own in enumerate(places):
+            listed = [own if own is other else _place_of(ways[own, other]) for other in places]
+            cert, key = authority.issue(own.host, at=own.host)
+            directory = self._home / own.host
+            directory.mkdir()
+            settings = {
+                "redis": urls[number],
+                "hosts": [f"{each.host}:{each.port}" for each in listed],
+                "own_host": own.host,
                 "shards": SHARDS,
                 "standby": False,
                 "link_cert": str(cert),
                 "link_key": str(key),
                 "link_ca": str(authority.file),
-                **settings,
+                **self._settings,
             }
-            directory = home / name
-            directory.mkdir()
-            twin = Twin(directory, own)
-            stack.push_async_callback(twin.close)
-            self.all.append(twin)
+            host = Host(directory, settings)
+            host.links = [way for pair, way in ways.items() if own in pair]
+            host.to_store = to_store[number] if to_store else None
+            self._stack.push_async_callback(host.close)
+            self.all.append(host)
 
     def begin(self) -> None:
         for each in self.all:
             each.begin()
 
     async def are_well(self) -> None:
-        """Wait until all of them are ready."""
+        """Wait until all of them are ready, and each shard has one worker."""
         for each in self.all:
-            await each.serves()
+            await each.serves(READY_S)
+        await until(self.have_all_shards)
+
+    def have_all_shards(self) -> bool:
+        found = [shard for each in self.all if each.is_running for shard in each.shards]
+        return sorted(found) == [*range(SHARDS)]
+
+    def owner_of(self, shard: int) -> Host:
+        return next(each for each in self.all if each.is_running and shard in each.shards)
+
+
+def _place_of(proxy: Proxy) -> Address:
+    return Address(proxy.at, proxy.port)
+
+
+async def until(is_so: Callable[[], object], limit_s: float = LIMIT_S) -> None:
+    """Wait for something that is seen from outside alone."""
+    async with asyncio.timeout(limit_s):
+        while not is_so():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
 
 
 class Ways:
@@ -97,16 +179,40 @@ async def three_hosts(home: Path, **settings: Any) -> AsyncIterator[tuple[Hosts,
     async with AsyncExitStack() as stack:
         port = stack.enter_context(reserved_port())
         stack.enter_context(ValkeyServer(port=str(port), appendonly="yes"))
-        hosts = Hosts(home, stack, f"redis://127.0.0.1:{port}", settings)
-        hosts.begin()
-        await asyncio.wait_for(hosts.are_well(), LIMIT_S)
+        proxies = [
+            await stack.enter_async_context(Proxy(Address("127.0.0.1", port))) for _ in NAMES
+        ]
+        hosts = Hosts(home, stack, settings)
+        await hosts.prepare([f"redis://127.0.0.1:{each.port}" for each in proxies], proxies)
+        async with _running(hosts) as ways:
+            yield hosts, ways
+
+
+@asynccontextmanager
+async def three_hosts_on_a_cluster(
+    home: Path, **settings: Any
+) -> AsyncIterator[tuple[Hosts, Ways, Cluster]]:
+    """Run three hosts on three primaries with a replica each, with ways to them."""
+    async with AsyncExitStack() as stack:
+        found = stack.enter_context(cluster())
+        hosts = Hosts(home, stack, settings)
+        await hosts.prepare([found.url] * len(NAMES))
+        async with _running(hosts) as ways:
+            yield hosts, ways, found
+
+
+@asynccontextmanager
+async def _running(hosts: Hosts) -> AsyncIterator[Ways]:
+    hosts.begin()
+    await hosts.are_well()
+    async with AsyncExitStack() as stack:
         proxies = [await stack.enter_async_context(Proxy(each.address)) for each in hosts.all]
         ways = Ways(hosts.all, proxies)
         leading = asyncio.create_task(ways.run())
         try:
-            yield hosts, ways
+            yield ways
         finally:
             leading.cancel()
             await asyncio.gather(leading, return_exceptions=True)
-        for each in hosts.all:
-            assert "Traceback" not in each.log()
+    for each in hosts.all:
+        assert "Traceback" not in each.log()

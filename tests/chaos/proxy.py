@@ -53,9 +53,9 @@ class Proxy:
     Lost bytes do not come back: their connections are reset when the fault ends.
     """
 
-    def __init__(self, upstream: Upstream) -> None:
+    def __init__(self, upstream: Upstream, at: str = "127.0.0.1") -> None:
         self.upstream = upstream
-        self.port = 0
+        self.at, self.port = at, 0
         self.latency_s = 0.0
         self.slow_close_s = 0.0
         self.bytes_per_s: float | None = None
@@ -69,14 +69,14 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.at}:{self.port}"
 
     @property
     def connections(self) -> int:
         return len(self._links)
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._serve, self.at, self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

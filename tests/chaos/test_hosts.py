@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import os
 import subprocess
 import sys
 import time
@@ -13,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.hosts import NAMES, Hosts, three_hosts
+from tests.chaos.hosts import NAMES, Hosts, Ways, three_hosts
 from tests.chaos.test_workers import Member, Traffic
 from tests.chaos.twin import LIMIT_S, Twin
 from tests.serving import ROOT, environment
 from tests.slowness import times_slower
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 # What is promised on machines that are not busy; this one plays three of them.
 HOST_S = 4.5
@@ -42,16 +43,24 @@ class Scene:
             assert time.monotonic() - began < LIMIT_S, f"{what}: the sessions do not go on"
             await asyncio.sleep(0.02)
         took_s = time.monotonic() - began
-        sys.stdout.write(f"\n{what}: the sessions went on after {took_s:.1f} s\n")
+        load = os.getloadavg()[0]
+        sys.stdout.write(f"\n{what}: the sessions went on after {took_s:.1f} s, load {load:.0f}\n")
         assert took_s < within_s * BUSY * times_slower(), what
 
 
 @asynccontextmanager
 async def scene(home: Path) -> AsyncIterator[Scene]:
+    async with (
+        three_hosts(home, max_sessions_per_browser=-1) as (hosts, ways),
+        scene_of(hosts, ways) as found,
+    ):
+        yield found
+
+
+@asynccontextmanager
+async def scene_of(hosts: Hosts, ways: Ways) -> AsyncIterator[Scene]:
+    """People at all doors; in the end all have heard everything, in the session of their start."""
     async with AsyncExitStack() as stack:
-        hosts, ways = await stack.enter_async_context(
-            three_hosts(home, max_sessions_per_browser=-1)
-        )
         urls = ways.urls
         members = [Member(urls[n % 3], f"person{n}/1") for n in range(PEOPLE + 1)]
         for each in members:
@@ -71,15 +80,7 @@ async def scene(home: Path) -> AsyncIterator[Scene]:
             for task in (publishing, *tasks):
                 task.cancel()
             await asyncio.wait([publishing, *tasks])
-
-
-async def test_a_host_that_dies_has_its_shards_taken_over_and_loses_nothing(tmp_path: Path) -> None:
-    async with scene(tmp_path) as play:
-        first = play.hosts.all[0]
-        await first.kill_all()
-        await play.goes_on("host killed", HOST_S)
-        handshakes = [each.handshakes for each in play.traffic.members]
-        assert handshakes == [1] * PEOPLE
+        assert [each.handshakes for each in flowing.members] == [1] * PEOPLE
 
 
 async def test_a_host_that_comes_back_gets_its_shards_and_nobody_handshakes_anew(
@@ -93,7 +94,6 @@ async def test_a_host_that_comes_back_gets_its_shards_and_nobody_handshakes_anew
         # It is ready when it has its first shard again.
         await first.serves(LIMIT_S)
         await play.goes_on("a shard came back", 1.5)
-        assert [each.handshakes for each in play.traffic.members] == [1] * PEOPLE
 
 
 async def test_a_host_that_is_drained_has_no_shard_and_nobody_handshakes_anew(
@@ -105,7 +105,6 @@ async def test_a_host_that_is_drained_has_no_shard_and_nobody_handshakes_anew(
         assert (done.returncode, done.stdout) == (0, f"{NAMES[0]} has no shard\n"), done.stderr
         assert await first.readiness() == (503, NO_SHARD.format(NAMES[0]))
         await play.goes_on("host drained", 1.5)
-        assert [each.handshakes for each in play.traffic.members] == [1] * PEOPLE
 
 
 def drained(host: str, by: Twin) -> "subprocess.CompletedProcess[str]":
