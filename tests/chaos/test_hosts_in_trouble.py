@@ -42,6 +42,7 @@ async def test_a_host_loses_its_processes_or_what_it_reaches(tmp_path: Path) -> 
         await _a_worker_is_killed(play)
         await _a_claimer_is_killed(play)
         await _a_host_is_cut_off_from_the_others(play, hosts.all[0])
+        await _a_host_is_cut_off_from_the_store(play, hosts.all[1])
         await _a_supervisor_is_killed(play, hosts.all[2])
 
 
@@ -70,6 +71,17 @@ async def _a_host_is_cut_off_from_the_others(play: Scene, host: Host) -> None:
     host.heal()
     await play.goes_on("cut off from the other hosts, and back", HOST_S)
     assert {each: each.shards for each in play.hosts.all} == shards, "a shard has moved"
+
+
+async def _a_host_is_cut_off_from_the_store(play: Scene, host: Host) -> None:
+    lost = host.shards
+    assert lost
+    host.cut_off_from_store()
+    await play.goes_on("cut off from the store", HOST_S)
+    await asyncio.sleep(CUT_S)
+    host.heal()
+    await until(lambda: not host.shards.keys() & lost.keys())
+    await until(play.hosts.have_all_shards)
 
 
 async def _a_supervisor_is_killed(play: Scene, host: Host) -> None:

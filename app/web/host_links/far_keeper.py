@@ -34,8 +34,9 @@ log = logging.getLogger(__name__)
 # How long the store may take to say which host has a shard, and that host to accept a connection.
 _LOOKING_S: Final = 1.0
 _CONNECTING_S: Final = 1.5
-# When the store is asked again while a link is being made.
+# When the store is asked again while a link is being made, and while there is one.
 _AGAIN_S: Final = 0.25
+_LINKED_S: Final = 1.0
 # When a new connection takes over a link, with the certificates of that time: so many seconds after
 # the last one, and so many after a failure. Without one, the link ends after an hour.
 _RENEWED_AFTER_S: Final = (1800.0, 3000.0)
@@ -88,18 +89,20 @@ class FarKeeper(LinkKeeper):
         return replace(self._hello, link=self._name)
 
     async def _hold(self) -> bool:
-        """Give up an attempt as soon as another host has the shard.
+        """Give up an attempt, or a link, as soon as another host has the shard.
 
-        A host that does not run any more may accept, and say nothing.
+        A host that does not run any more may accept, and say nothing. One that only cannot reach
+        the store keeps its links, and answers nothing at them.
         """
         await self._look()
         attempt = asyncio.create_task(super()._hold())
         try:
             while True:
-                await asyncio.wait([attempt], timeout=None if self._far.is_linked else _AGAIN_S)
+                was_linked = self._far.is_linked
+                await asyncio.wait([attempt], timeout=_LINKED_S if was_linked else _AGAIN_S)
                 if attempt.done():
                     return attempt.result()
-                if not self._far.is_linked and await self._look():
+                if self._far.is_linked is was_linked and await self._look():
                     return False
         finally:
             await cancel(attempt)

@@ -121,6 +121,19 @@ async def test_a_home_that_says_nothing_is_left_as_soon_as_the_shard_is_elsewher
     frozen[0].close()
 
 
+async def test_a_link_that_is_well_is_left_when_the_shard_is_elsewhere(
+    tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its host cannot reach the store any more, so it answers nothing."""
+    monkeypatch.setattr(far_keeper, "_LINKED_S", 0.05)
+    async with hall(tmp_path, certificates) as both:
+        await both.linked()
+        await both.server.open(bound(tmp_path / "1.sock"))
+        both.known.host = DOOR
+        await until(lambda: both.door_keeper.is_near)
+        await both.linked()
+
+
 async def talk_tls(both: Any, said: bytes) -> bytes:
     """Say this to the home with the door's certificate, and return what comes until it closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", both.port)
