@@ -282,6 +282,8 @@ async def do_as_asked(supervisor: Supervised, server: "RunningServer") -> bool:
             if what == Do.LEAVE:
                 orders.close_door()
             supervisor.say(Say.FAILED, why=_why(error, what))
+            if what == Do.GIVE:
+                supervisor.say(Say.BACK)
 
 
 class _Orders:
@@ -337,6 +339,7 @@ async def _give(supervisor: Supervised, server: "RunningServer", asked: Parcel) 
         supervisor.leaves_alone = False
     if not is_given:
         os.close(door)
+        supervisor.say(Say.BACK)
         return False
     supervisor.fenced()
     await server.hand_over(door)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from holdfast.supervisor.control import Do
 from holdfast.supervisor.log import log
 from holdfast.supervisor.places import Place
-from holdfast.supervisor.processes import close_all
+from holdfast.supervisor.processes import FORMER, Process, close_all
 from holdfast.supervisor.system import System
 
 
@@ -73,6 +73,8 @@ class Claimed:
             return
         ours, theirs = supervisor.system.channel_pair()
         if giving.living is not None:
+            # Until it says that it goes on, or has ended.
+            giving.living.told = {"say": Do.GIVE}
             giving.living.tell([ours.fileno()], do=Do.GIVE, host=host)
         others = (each for each in self.places if each is not giving and each.is_serving)
         taking = next(others, None)
@@ -80,6 +82,22 @@ class Claimed:
             taking.living.tell([theirs.fileno()], do=Do.ADOPT)
         ours.close()
         theirs.close()
+
+    @property
+    def is_giving(self) -> bool:
+        """Whether a shard is being given to another host, which takes some seconds."""
+        livings = (each.living for each in self.places)
+        return any(each is not None and each.said == Do.GIVE for each in livings)
+
+    def takes_fenced(self, place: Place, server: Process) -> bool:
+        """Return whether the server of a claimed shard has lost it, which concerns no other shard.
+
+        One that has given its shard away only hands its connections over from now on.
+        """
+        if place.claim is not None and server.said == Do.GIVE:
+            server.title = FORMER
+            self.leave(place)
+        return place.claim is not None
 
     def leave(self, place: Place) -> None:
         """Have no other server for a shard that another host has, or may open more easily."""

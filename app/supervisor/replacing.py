@@ -42,7 +42,8 @@ def supervise(words: list[str], left: str, system: System) -> int:
     if left:
         resume(supervisor, left)
     while not supervisor.is_stopping:
-        if (request := supervisor.take_request()) is not None:
+        # One that gives its shard away cannot leave it to another process.
+        if not supervisor.claimed.is_giving and (request := supervisor.take_request()) is not None:
             restart(supervisor, request)
         elif (code := _refusal(supervisor)) is not None:
             supervisor.stop()

@@ -367,7 +367,7 @@ class Supervisor:
                 self.let_wait(place, server)
             case Say.FENCED:
                 place.is_fenced = True
-                if place.claim is None:
+                if not self.claimed.takes_fenced(place, server):
                     self._end_all(but=server)
             case Say.OPENED:
                 self.let_serve()

@@ -158,14 +158,23 @@ class FakeServer:
                 note(f"{early}has {asked['shards']} serving {asked['serving']}{failed}")
             case Do.GIVE:
                 note(f"gives its shard to {asked['host']}")
-                self._step("give", say=Say.FENCED)
-                self._end()
+                self._give(read_plan())
             case Do.ADOPT:
                 note("adopts")
             case other:
                 # How often servers ended is told at any moment, for metrics only.
                 if other != Do.KNOW:
                     note(f"does not know {other}")
+
+    def _give(self, plan: dict[str, Any]) -> None:
+        time.sleep(plan.get("giving_s", 0.0))
+        if plan.get("keeps"):
+            self._channel.send(say=Say.BACK)
+            return
+        self._channel.send(say=Say.FENCED)
+        # Its connections.
+        time.sleep(plan.get("handing_s", 0.0))
+        self._end()
 
     def _go(self) -> None:
         note("went")

@@ -107,6 +107,24 @@ def test_a_shard_is_given_to_another_host_and_its_connections_to_a_server_here(h
     until(lambda: last_had(host) in (ALL_SERVE, "has [4, 1] serving [4, 1]"))
 
 
+def test_a_restart_waits_for_one_that_gives_its_shard_but_not_for_its_connections(
+    host: Stage,
+) -> None:
+    host.plan(shards=6, claims=[4], gives=1, giving_s=0.5, handing_s=LIMIT_S, code="second")
+    until(lambda: "gives its shard to another" in host.notes())
+    assert host.restart()[-1] == {"done": True}
+    assert host.who()["code"] == "second"
+    until(lambda: last_had(host) == "has [4] serving [4]")
+
+
+def test_one_that_was_to_give_its_shard_and_goes_on_is_restarted_like_others(host: Stage) -> None:
+    before = pids(host, 2)
+    host.plan(shards=6, claims=CLAIMED, gives=1, giving_s=0.5, keeps=True)
+    until(lambda: "gives its shard to another" in host.notes())
+    assert host.restart()[-1] == {"done": True}
+    assert pids(host, 2) != before
+
+
 def test_a_restart_replaces_all_of_them_and_the_new_program_knows_their_places(host: Stage) -> None:
     before = pids(host, 0, 2, 5)
     host.plan(shards=6, claims=CLAIMED, code="second")
