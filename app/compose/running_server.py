@@ -143,8 +143,6 @@ class RunningServer:
             await self.forwarding.settled()
         # An operator may read a long response all the while.
         await self.doors.settle(_ANSWERING_S)
-        # Clients whose logins take longer are asked to try again.
-        self.tasks.give_up()
         await self._finish()
         if self.sharding is not None:
             # Others leave at the same time, and what their clients have begun may have to be known
@@ -156,6 +154,9 @@ class RunningServer:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + _SETTLING_S
         while True:
+            # Clients whose logins take longer are asked to try again, also if they have begun only
+            # now, with requests that were read before.
+            self.tasks.give_up()
             if (unfinished := await self._unfinished(ends_at - loop.time())) is None:
                 return
             if loop.time() > ends_at:

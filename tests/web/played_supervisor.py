@@ -107,7 +107,8 @@ class PlayedSupervisor:
     def restart(self, **changed: Any) -> None:
         """All steps of a restart that succeeds."""
         successor, _ = self.prepare(**changed)
-        self.leave()
+        said = self.leave()
+        assert said["say"] == Say.LEFT, said
         said = self.open(successor)
         assert said["say"] == Say.READY, said
         assert said["url"] == self.url

@@ -22,7 +22,10 @@ NOT_ALLOWED = "user.security.authorization.notAuthorized"
 ILLEGAL = "user.illegalArgument"
 LETTER = f"{7:019}"
 # Values for the parameters of a path.
-PLACES = {"result": "dead", "subject": "joe", "number": "1", "id": LETTER, "fingerprint": "f1"}
+PLACES = {
+    **{"result": "dead", "subject": "joe", "number": "1", "id": LETTER, "fingerprint": "f1"},
+    "host": "a",
+}
 
 
 @pytest.fixture

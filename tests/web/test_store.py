@@ -201,7 +201,7 @@ async def held_channels(
     path = "/admin/api/v1/held-channels"
     if release is not None:
         async with client.delete(f"{path}?channel={release}", headers=headers) as response:
-            assert response.status == 204
+            assert response.status == 200
     async with client.get(path, headers=headers) as response:
         items: list[Any] = (await response.json())["items"]
         return items
