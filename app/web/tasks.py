@@ -50,7 +50,9 @@ class Tasks:
             outcome = GivenUp() if limit.expired() else error
             if limit.expired():
                 log.warning("a login took longer than %g s: its client comes again", self._limit_s)
-        if asyncio.current_task() in self._running:
+        task = asyncio.current_task()
+        # From here on it cannot be given up any more: its outcome is told once.
+        if task is not None and self._running.pop(task, None) is not None:
             done(outcome, self._clock())
 
     def give_up(self) -> None:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from holdfast.web.tasks import cancel, reached, task_of
+from holdfast.web.tasks import Tasks, cancel, reached, task_of
 
 
 async def fails() -> None:
@@ -28,6 +28,22 @@ async def test_a_task_that_ends_otherwise_has_not_failed(is_cancelled: bool) -> 
         await cancel(task)
     await asyncio.wait([task])
     assert not failures
+
+
+async def test_the_outcome_of_work_that_has_just_ended_is_told_once_even_if_all_is_given_up() -> (
+    None
+):
+    tasks, heard = Tasks(time.monotonic), list[object]()
+
+    def done(outcome: object, _: float) -> None:
+        heard.append(outcome)
+        # Before the loop tells anybody that the task has ended.
+        asyncio.get_running_loop().call_soon(tasks.give_up)
+
+    tasks(asyncio.sleep(0, "right"), done)
+    await asyncio.sleep(0.01)
+    await tasks.close()
+    assert heard == ["right"]
 
 
 async def test_a_wait_ends_in_time_although_each_look_comes_late() -> None:
