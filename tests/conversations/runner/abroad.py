@@ -53,7 +53,7 @@ class Forwarding(forwarding.Forwarding):
 
 
 def _forwarding(
-    _: Placement, storage: Storage, clock: Callable[[], float]
+    _: Settings, __: Placement, storage: Storage, clock: Callable[[], float], ___: AsyncExitStack
 ) -> forwarding.Forwarding | None:
     shards = ShardMap((HOME,) * BUCKETS)
     return Forwarding(_place.get(), shards, storage.store.deployment.name, clock)
@@ -82,7 +82,7 @@ async def _running(settings: Settings, place: Placement) -> AsyncIterator[Runnin
 
 if __name__ == "__main__":
     with (
-        patch.object(compose, "_forwarding", _forwarding),
+        patch.object(compose, "forwarding_of", _forwarding),
         patch.object(forwarding, "Door", Door),
         patch.object(sharding, "ShardParts", lambda *_, **__: Mock(neighbours=None)),
         patch.object(sharding, "Sharding", lambda *_, **__: None),
