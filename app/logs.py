@@ -22,7 +22,7 @@ _LONGEST_LEVEL = len("critical")
 class JsonLines(logging.Formatter):
     """One object per line; orjson escapes line breaks, so that no message can forge a line.
 
-    With several hosts, a line has the name of its own; with several shards, the number of its own.
+    A line has the name of its host if there are several, and the number of its shard likewise.
     """
 
     def __init__(self, shard: int | None = None, host: str | None = None) -> None:

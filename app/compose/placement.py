@@ -19,7 +19,7 @@ NO_SHARD = -1
 
 
 def far_link_in(links: Path, shard: int) -> Path:
-    """Return the same, given the directory of links."""
+    """Return the socket in the directory of links at which a shard takes those of other hosts."""
     return links / f"{shard}.tcp.sock"
 
 

@@ -92,7 +92,7 @@ async def place_of(settings: Settings, supervisor: Supervised) -> Placement:
     The first server says how many there are, and where their links are.
     """
     if supervisor.shard:
-        # On a host of several, the first place is that of the process that claims shards.
+        # On a host of several, the process that claims shards has the first place.
         number = supervisor.shard
         if settings.hosts:
             number, claim = number - 1, supervisor.claim

@@ -41,7 +41,7 @@ class OwnName:
         if self._last is not None and self._last != row:
             self._moves += 1
         self._last = row
-        self._other.saw(f"{row.nonce} {row.n}")
+        self._other.saw(row.sign)
         if self._moves >= _MOVES and (not self.is_ours or row.nonce < self._nonce):
             self.is_taken = True
         elif self._other.stood_s >= LEASE_S:

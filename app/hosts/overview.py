@@ -55,7 +55,7 @@ class Overview:
         self.rows = rows
         for host, moving in self._moving.items():
             row = rows.get(host)
-            moving.saw(f"{row.nonce} {row.n}" if row is not None else "")
+            moving.saw(row.sign if row is not None else "")
 
     @property
     def is_over(self) -> bool:

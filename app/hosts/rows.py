@@ -41,6 +41,11 @@ class HostRow:
     # Shards that it could not open a moment ago: it gets no offer of them.
     refuses: tuple[int, ...] = ()
 
+    @property
+    def sign(self) -> str:
+        """What changes as long as the host lives."""
+        return f"{self.nonce} {self.n}"
+
 
 _TEXTS: Final = ("nonce", "view", "digest", "release", "url")
 

@@ -103,7 +103,7 @@ class WatchedHosts:
         self._rows = rows
         for name, moving in self._moving.items():
             row = rows.get(name)
-            moving.saw(f"{row.nonce} {row.n}" if row else "")
+            moving.saw(row.sign if row else "")
         self.living = frozenset({self._own, *filter(self._lives, self._moving)})
         draining = {name for name in self.living if self._drains(name)}
         self.draining = frozenset({*draining, self._own} if is_draining else draining)

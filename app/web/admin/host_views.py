@@ -30,7 +30,7 @@ class HostNow:
     url: Annotated[str | None, Field(description="Where it answers; null if it never ran.")]
     digest: Annotated[
         str | None,
-        Field(description="Equal for machines with the same settings, but those of each alone."),
+        Field(description="The same for machines whose shared settings agree."),
     ]
     drain: Annotated[HostWish | None, Field(description="The drain that an operator asked for.")]
 
