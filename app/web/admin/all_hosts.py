@@ -10,7 +10,7 @@ from holdfast.web.admin.faults import UNKNOWN, RequestFailed
 from holdfast.web.admin.host_views import Hosts
 from holdfast.web.admin.route import route
 
-HostName = Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9.:-]+$")]
+HostName = Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9.:\-]+$")]
 
 
 class HostsOfAll(Protocol):
