@@ -78,7 +78,10 @@ def measure(
                 server = stack.enter_context(behind_proxy(server, own))
             waiting.append((server, own))
         args = f"{workload.args} {conditions.extra}".rstrip()
-        loads = [multiplied(args, spec.workers) if per_worker else args for spec in pair]
+        loads = [
+            f"{multiplied(args, spec.workers) if per_worker else args} {spec.load}".rstrip()
+            for spec in pair
+        ]
         results = loaders.map(
             lambda each, args: load(each[0], args, conditions=each[1]),
             waiting,

@@ -23,12 +23,17 @@ class ServerSpec:
     peer: bool = False
     # Measured only if --only names it.
     by_name: bool = False
+    # What answers 200 as soon as all of it serves, if it listens before that.
+    ready: str = ""
+    # More arguments for the load generators.
+    load: str = ""
 
     @property
     def workers(self) -> int:
         """How many workers its command names."""
         words = self.cmd
-        return int(words[words.index("--workers") + 1]) if "--workers" in words else 1
+        named = [words.index(each) for each in ("--workers", "--shards") if each in words]
+        return int(words[named[0] + 1]) if named else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,8 @@ def read_server(row: Mapping[str, Any]) -> ServerSpec:
         cwd=row.get("cwd", "{bench}"),
         peer=row.get("peer", False),
         by_name=row.get("by_name", False),
+        ready=row.get("ready", ""),
+        load=row.get("load", ""),
     )
 
 

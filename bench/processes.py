@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.request import urlopen
 
 from bench.plan import BENCH, ROOT, ServerSpec
 
-READY_TIMEOUT_S = 20.0
+READY_TIMEOUT_S = 60.0
 # The work of a server just after its start does not count.
 SETTLE_S = 0.5
 STOP_TIMEOUT_S = 2.5
@@ -104,6 +105,15 @@ def is_listening(port: int, pids: Iterable[int]) -> bool:
     return any(file in sockets for pid in pids for file in open_files(pid))
 
 
+def answers(url: str) -> bool:
+    """Return whether there is an answer that is no error."""
+    try:
+        urlopen(url, timeout=5).close()  # noqa: S310
+    except OSError:
+        return False
+    return True
+
+
 @contextmanager
 def running(spec: ServerSpec, *, cpus: str, log: Path) -> Iterator[Server]:
     """Run a new server, pinned to `cpus`, until the block ends."""
@@ -137,15 +147,15 @@ def started(spec: ServerSpec, data: str, *, cpus: str, log: Path) -> Iterator[Se
             start_new_session=True,
         )
         try:
-            wait_until_ready(process, port, log)
+            wait_until_ready(process, port, spec.ready.format(**places), log)
             yield Server(spec.url.format(**places), family(process.pid), data)
         finally:
             stop(process)
 
 
-def wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def wait_until_ready(process: subprocess.Popen[bytes], port: int, ready: str, log: Path) -> None:
     deadline = time.monotonic() + READY_TIMEOUT_S
-    while not is_listening(port, family(process.pid)):
+    while not (is_listening(port, family(process.pid)) and (not ready or answers(ready))):
         if process.poll() is not None or time.monotonic() > deadline:
             raise ServerFailed(f"it did not start; see {log}")
         time.sleep(LOOK_S)
