@@ -13,8 +13,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.processes import reserved_port
-from tests.store.servers import ValkeyServer
+from tests.store.servers import ValkeyServer, ending_with_us
 from tests.web.certificates import Authority
+
+_STOP = (signal.SIGTERM, signal.SIGINT)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -29,6 +31,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> None:
     options = parse_arguments()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
     names = [f"127.0.0.{number + 1}" for number in range(options.hosts)]
     authority = Authority(options.data)
     with ExitStack() as stack:
@@ -54,10 +57,16 @@ def main() -> None:
             }
             environment = {f"HOLDFAST_{each}": str(value) for each, value in settings.items()}
             words = [sys.executable, "-P", "-m", "holdfast", "serve"]
-            host = subprocess.Popen(words, env=os.environ | environment)
+            host = subprocess.Popen(
+                ending_with_us(words), env=os.environ | environment, preexec_fn=_take_signals
+            )
             stack.callback(host.wait)
             stack.callback(host.terminate)
-        signal.sigwait([signal.SIGTERM, signal.SIGINT])
+        signal.sigwait(_STOP)
+
+
+def _take_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
 
 
 if __name__ == "__main__":

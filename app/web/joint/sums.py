@@ -147,7 +147,8 @@ def upgrade(found: list[Json]) -> Json:
 def once(entries: list[Json], within_ms: int = 1000) -> list[Json]:
     """Return changes of several shards without those that others have of the same request.
 
-    It reaches all shards within this time.
+    It reaches all shards within this time. What each shard has done of a replay stays, and names
+    the shard: two that have sent as many letters are two parts of it.
     """
     kept = list[Json]()
     # When the first entry of each kind was made, and the shards that have one.
@@ -155,6 +156,9 @@ def once(entries: list[Json], within_ms: int = 1000) -> list[Json]:
     for entry in entries:
         kind = repr([entry[name] for name in ("who", "action", "target", "outcome", "detail")])
         shard = entry.pop("shard")
+        if "sent" in entry["detail"]:
+            kept.append({**entry, "detail": {"shard": shard, **entry["detail"]}})
+            continue
         time, shards = firsts.get(kind, (0, set[int]()))
         if shards and shard not in shards and abs(time - entry["time"]) <= within_ms:
             shards.add(shard)

@@ -50,20 +50,26 @@ def test_a_channel_of_several_shards_is_one_item() -> None:
     assert found["letters"] is None, "one shard does not know"
 
 
-def change(time: int, target: str, detail: Any = None) -> dict[str, Any]:
+def change(time: int, target: str, **detail: Any) -> dict[str, Any]:
     about = {"who": "operator/ann", "action": "channel.hold", "outcome": "ok"}
     return {"time": time, "target": target, "detail": detail, **about}
 
 
 def test_an_audit_has_what_all_shards_did_for_one_request_once() -> None:
     first = [change(9000, "/a"), change(5000, "/a"), change(4990, "/a"), change(100, "/b")]
-    second = [change(9002, "/a"), change(4995, "/a", {"sent": 1}), change(4980, "/a")]
+    second = [change(9002, "/a"), change(4995, "/a", count=1), change(4980, "/a")]
     entries = [{**each, "shard": n} for n, its in enumerate((first, second)) for each in its]
     kept = once(sorted(entries, key=lambda each: -int(each["time"])))
     # What one shard did twice is twice, and so is what differs.
     told = [(9002, "/a"), (5000, "/a"), (4995, "/a"), (4990, "/a"), (100, "/b")]
     assert [(each["time"], each["target"]) for each in kept] == told
     assert all("shard" not in each for each in kept)
+
+
+def test_an_audit_has_the_part_of_each_shard_in_a_replay_even_if_they_are_equal() -> None:
+    entries = [{**change(9, "7", sent=6), "shard": n} for n in range(2)]
+    details = [each["detail"] for each in once(entries)]
+    assert details == [{"shard": 0, "sent": 6}, {"shard": 1, "sent": 6}]
 
 
 def test_a_message_is_published_once_with_the_copies_of_all_shards() -> None:
