@@ -7,11 +7,15 @@ store that is one server, goes through proxies, which can cut it off.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+
 from bench.processes import reserved_port
-from tests.chaos.proxy import Address, Proxy
+from holdfast.web.admin.paths import API
+from tests.chaos.proxy import Address, Proxy, Way
 from tests.chaos.twin import LIMIT_S, Twin, children
 from tests.store.cluster import Cluster, cluster
 from tests.store.servers import ValkeyServer
@@ -26,6 +30,8 @@ _WORKER = "holdfast/"
 READY_S = LIMIT_S + 90.0
 # How often it is looked which hosts are ready, as a health check does.
 _LOOK_S = 0.5
+# How long one that is asked may take to answer.
+_ASKED_S = 10.0
 
 
 class Host(Twin):
@@ -36,6 +42,7 @@ class Host(Twin):
 
     def __init__(self, home: Path, settings: Mapping[str, Any]) -> None:
         super().__init__(home, settings)
+        self.name: str = settings["own_host"]
         self.links: list[Proxy] = []
 
     def cut_off_from_store(self) -> None:
@@ -45,6 +52,16 @@ class Host(Twin):
     def cut_off_from_hosts(self) -> None:
         for each in self.links:
             each.black_hole()
+
+    def deafen(self) -> None:
+        """Let nothing come back from those whom it has called, nor reach it from the others."""
+        for each in self.links:
+            each.one_way(Way.UP if each.at == self.name else Way.DOWN)
+
+    def slow_down(self, latency_s: float) -> None:
+        """Delay each direction of whatever others and the store are told, and tell."""
+        for each in (*self.links, *filter(None, [self.to_store])):
+            each.latency_s = latency_s
 
     def heal(self) -> None:
         for each in (*self.links, *filter(None, [self.to_store])):
@@ -74,7 +91,9 @@ class Host(Twin):
 
 
 class Hosts:
-    """The hosts of a deployment."""
+    """The hosts of a deployment, which have a store of its own unless that is a Cluster."""
+
+    store: ValkeyServer | None = None
 
     def __init__(self, home: Path, stack: AsyncExitStack, settings: Mapping[str, Any]) -> None:
         self._home, self._stack, self._settings = home, stack, settings
@@ -127,6 +146,29 @@ class Hosts:
         found = [shard for each in self.all if each.is_running for shard in each.shards]
         return sorted(found) == [*range(SHARDS)]
 
+    async def drain(self, host: Host) -> None:
+        """Have a host give its shards to the others."""
+        await self._ask("PUT", host, {})
+
+    async def uncordon(self, host: Host) -> None:
+        await self._ask("DELETE", host)
+
+    async def _ask(self, method: str, host: Host, body: object = None) -> None:
+        """Ask whichever host answers."""
+        path = f"/admin{API}/hosts/{host.name}/drain"
+        async with asyncio.timeout(LIMIT_S), aiohttp.ClientSession() as http:
+            for asked in cycle(self.all):
+                with suppress(aiohttp.ClientError, TimeoutError, OSError):
+                    token = (asked.data / "admin-token").read_text().strip()
+                    headers = {"Authorization": f"Bearer {token}"}
+                    timeout = aiohttp.ClientTimeout(total=_ASKED_S)
+                    async with http.request(
+                        method, asked.url + path, json=body, headers=headers, timeout=timeout
+                    ) as response:
+                        if response.status < 300:
+                            return
+                await asyncio.sleep(_LOOK_S)
+
     def owner_of(self, shard: int) -> Host:
         return next(each for each in self.all if each.is_running and shard in each.shards)
 
@@ -178,11 +220,13 @@ async def three_hosts(home: Path, **settings: Any) -> AsyncIterator[tuple[Hosts,
     """Run three hosts on a Valkey, with ways to them."""
     async with AsyncExitStack() as stack:
         port = stack.enter_context(reserved_port())
-        stack.enter_context(ValkeyServer(port=str(port), appendonly="yes"))
+        store = ValkeyServer(port=str(port), appendonly="yes", appendfsync="always")
+        stack.enter_context(store)
         proxies = [
             await stack.enter_async_context(Proxy(Address("127.0.0.1", port))) for _ in NAMES
         ]
         hosts = Hosts(home, stack, settings)
+        hosts.store = store
         await hosts.prepare([f"redis://127.0.0.1:{each.port}" for each in proxies], proxies)
         async with _running(hosts) as ways:
             yield hosts, ways

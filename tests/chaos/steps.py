@@ -7,7 +7,7 @@ process 0, which is the server itself, by default.
 import inspect
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,10 @@ from holdfast.compose.journal import RunBooks
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.storage import Storage
 from holdfast.compose.supervised import Supervised
+from holdfast.store.format.scripts import OFFER
 from holdfast.store.given_slices import GivenSlices
+from holdfast.store.links.reader import Reader
+from holdfast.store.links.script import Script
 from holdfast.store.store import Store
 from holdfast.supervisor.control import Say
 from holdfast.web.doors.handing_over import HandOver
@@ -28,6 +31,7 @@ VARIABLE = "HAND_OVER_STEPS"
 # Names one of the broken builds.
 BROKEN = "HAND_OVER_BROKEN"
 _READY = "pid of the server"
+_TAKEN = "{}, taken by {}"
 
 
 class Step(NamedTuple):
@@ -76,15 +80,50 @@ OF_SUCCESSOR = {
 STEPS = OF_FORMER | OF_SUCCESSOR
 
 
+def _is_offer(script: Script, _: object, args: Sequence[object]) -> bool:
+    return script is OFFER and args[1] != ""
+
+
+def _ends_offer(script: Script, _: object, args: Sequence[object]) -> bool:
+    return script is OFFER and args[1] == ""
+
+
+# A server that gives its shard to another host takes some of a former one, and these.
+_LEAVING = [*OF_FORMER][: [*OF_FORMER].index("left")]
+_HANDING = ("half handed over", "handed over")
+OF_GIVER = {
+    **{name: OF_FORMER[name] for name in _LEAVING},
+    "offering": Step(Storage, "offer_to", is_before=True),
+    "offered": Step(Reader, "run", when=_is_offer),
+    "offer ends": Step(Reader, "run", is_before=True, when=_ends_offer),
+    "given away": Step(Storage, "offer_to"),
+    "known to be given": Step(Supervised, "fenced"),
+    **{name: OF_FORMER[name] for name in _HANDING},
+}
+_ALL = STEPS | OF_GIVER
+
+
 def arm(folder: Path, step: str, number: signal.Signals, pid: int = 0) -> None:
     """Have a signal sent to a process, once."""
-    assert step in STEPS
+    assert step in _ALL
     folder.mkdir(exist_ok=True)
     (folder / step).write_text(f"{number.value} {pid}")
 
 
 def is_armed(folder: Path, step: str) -> bool:
     return (folder / step).exists()
+
+
+def disarm(folder: Path, step: str) -> None:
+    """Send no signal at this step, and forget who has reached it."""
+    for each in (folder / step, *folder.glob(_TAKEN.format(step, "*"))):
+        each.unlink(missing_ok=True)
+
+
+def taken_by(folder: Path, step: str) -> int | None:
+    """The process that has reached a step since it was disarmed last, if one has."""
+    found = folder.glob(_TAKEN.format(step, "*"))
+    return next((int(each.name.rpartition(" ")[2]) for each in found), None)
 
 
 def pid_of_server(folder: Path) -> int:
@@ -101,7 +140,7 @@ def install(_: ServerApi) -> None:
 
         BUILDS[os.environ[BROKEN]].damage()
     _note_pid(folder / _READY)
-    for name, step in STEPS.items():
+    for name, step in _ALL.items():
         _mark(folder / name, step)
 
 
@@ -122,7 +161,7 @@ def _mark(order: Path, step: Step) -> None:
     def reach(*args: Any, **named: Any) -> None:
         if not order.exists() or not step.when(*args, **named):
             return
-        taken = order.with_name(f"{order.name}, taken by {os.getpid()}")
+        taken = order.with_name(_TAKEN.format(order.name, os.getpid()))
         try:
             # Of several workers, one does it.
             order.rename(taken)

@@ -38,6 +38,13 @@ class Supervised(Processes):
         """Send a signal when a server reaches this step; to that server, without a `pid`."""
         steps.arm(self._steps, step, number, pid)
 
+    def disarm(self, step: str) -> None:
+        steps.disarm(self._steps, step)
+
+    def taken_by(self, step: str) -> int | None:
+        """The process that has reached the step, if one has since it was disarmed last."""
+        return steps.taken_by(self._steps, step)
+
     def is_past(self, step: str) -> bool:
         """Whether a server has reached the step, and the signal was sent."""
         return not steps.is_armed(self._steps, step)

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import math
 import os
 import subprocess
 import sys
@@ -35,8 +36,8 @@ class Scene:
     def __init__(self, hosts: Hosts, traffic: Traffic) -> None:
         self.hosts, self.traffic = hosts, traffic
 
-    async def goes_on(self, what: str, within_s: float) -> None:
-        """Wait until all sessions get a message that is published from now on."""
+    async def goes_on(self, what: str, within_s: float = math.inf) -> float:
+        """Wait until all sessions get a message that is published from now on; say how long."""
         began, last = time.monotonic(), self.traffic.number
         members = self.traffic.members
         while not all(each.heard and each.heard[-1] > last for each in members):
@@ -46,6 +47,7 @@ class Scene:
         load = os.getloadavg()[0]
         sys.stdout.write(f"\n{what}: the sessions went on after {took_s:.1f} s, load {load:.0f}\n")
         assert took_s < within_s * BUSY * times_slower(), what
+        return took_s
 
 
 @asynccontextmanager
