@@ -63,6 +63,10 @@ class TokenWatch:
             role: WatchedFile(directory / name, partial(_read, directory / name))
             for role, name in FILES.items()
         }
+        # They were read before: another host's may have replaced them while this server started.
+        self._is_behind = any(
+            file.value != tokens.present(role) for role, file in self._files.items()
+        )
 
     async def run(self) -> None:
         """Look at the files twice a second, until cancelled."""
@@ -73,13 +77,14 @@ class TokenWatch:
 
     def look(self) -> bool:
         """Read changed files; return whether a token may have become invalid."""
-        changed = [role for role, file in self._files.items() if file.refresh()]
-        if changed:
+        found = [file.refresh() for file in self._files.values()]
+        has_changed, self._is_behind = any(found) or self._is_behind, False
+        if has_changed:
             self._replace()
         ended = self._end_overlaps()
-        if changed or ended:
+        if has_changed or ended:
             self._end_requests()
-        return bool(changed) or ended
+        return has_changed or ended
 
     def _replace(self) -> None:
         """Let both roles have what is in the files, which may have changed places."""

@@ -6,12 +6,15 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from aiohttp import ClientError, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from holdfast.compose import serving
+from holdfast.compose.token_watch import TokenWatch
+from holdfast.delivery.basics.ignoring import ignore
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.web.admin.application import OpenRequests, make_admin
 from holdfast.web.admin.tokens import (
@@ -219,6 +222,15 @@ def test_both_roles_never_have_the_same_token() -> None:
     with pytest.raises(TokensUnusable):
         tokens.replace({Role.OPERATOR: (READER, None)})
     assert (tokens.role(OPERATOR), tokens.role(READER)) == (Role.OPERATOR, Role.READER)
+
+
+def test_a_token_that_is_replaced_while_the_server_starts_is_in_force(tmp_path: Path) -> None:
+    tokens = open_tokens(tmp_path)
+    rotate(tmp_path, Role.OPERATOR, 0)
+    watch = TokenWatch(tmp_path, tokens, cast("Any", None), ignore)
+    assert watch.look()
+    assert tokens.operator == (tmp_path / FILES[Role.OPERATOR]).read_text().strip()
+    assert not watch.look()
 
 
 def test_an_overlap_outlives_a_restart(tmp_path: Path) -> None:
