@@ -24,7 +24,7 @@ DRAIN_MS = 600_000
 # Stand for the rows, and the wish that this host is drained, among the numbers of shards.
 _ROWS = -1
 _WISH = -2
-_NAMES = ("epoch", "lease", "host", "offer")
+_NAMES = ("epoch", "lease", "host", "offer", "node")
 # Before the names of files with tokens. No host has such a name.
 _OF_TOKENS = "/"
 Seen = Mapping[int, ShardSeen | None]
@@ -105,8 +105,17 @@ class ClaimStore:
         former, self._connections[reader] = self._connections.get(reader), reader.connection
         return former is not reader.connection
 
+    async def is_another_kind(self) -> bool:
+        """Return whether a server without a list of hosts is known to have had the deployment."""
+        try:
+            async with asyncio.timeout(_LIMIT_S):
+                found = await _ask(self._first, "HMGET", self._metas[0], "epoch", "host")
+        except TimeoutError:
+            return False
+        return found is not None and found[0] is not None and not found[1]
+
     async def host_of(self, shard: int) -> str | None:
-        """Return the name of the host that has a shard, or had it last; None if nobody knows."""
+        """Return the name of the host that has a shard, or had it last; None if that is unknown."""
         found = await _ask(self._readers[shard], "HMGET", self._metas[shard], "host")
         return _text(found[0]) or None if found else None
 

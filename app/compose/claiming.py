@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.compose.agreeing import Agreeing
+from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.claim_store import ClaimStore
 from holdfast.compose.data_directory import claimed
 from holdfast.compose.host_door import listen_for_hosts, open_host_door
@@ -26,7 +27,7 @@ from holdfast.hosts.claims import Claims
 from holdfast.hosts.rows import HostRow
 from holdfast.settings.host_list import HostList
 from holdfast.store.links.connection import StoreUnavailable
-from holdfast.store.opening.lease import boot_clock
+from holdfast.store.opening.lease import LEASE_S, boot_clock
 from holdfast.supervisor.control import CONTROL_FILE, LOCK, Do, Say
 from holdfast.supervisor.packets import PeerGone
 from holdfast.web.host_links.front_desk import FrontDesk
@@ -48,6 +49,10 @@ _STEP_S = 0.1
 _ASKED_S = 2.0
 # Operators who drain this host wait for it.
 _REASON = "host {} has no shard: others may serve"
+_OTHER_SERVER = (
+    "hosts: the server {}, which has no such setting, has the store: stop it, and those with "
+    "--standby, before you start hosts"
+)
 
 
 async def claim_shards(
@@ -110,11 +115,26 @@ async def _begin(
     store = ClaimStore(settings, placement.count)
     stack.callback(store.close)
     url = addresses.main.url(sockets.main[0])
+    if supervisor.is_first:
+        await _refuse_another_kind(store, claims)
     limits = {name: getattr(settings, name) / 1000 for name in LIMITS}
     supervisor.ready(url=url, limits=limits)
     tokens = HostTokens(settings.data, store)
     agreeing = Agreeing(settings)
     return Claimer(supervisor, claims, store, tokens, door, host_door, agreeing, url)
+
+
+async def _refuse_another_kind(store: ClaimStore, claims: Claims) -> None:
+    """Refuse to start beside a living server without hosts. Raises `CannotStart`."""
+    if not await store.is_another_kind():
+        return
+    loop = asyncio.get_running_loop()
+    ends_at = loop.time() + LEASE_S + _LOOK_S
+    while loop.time() < ends_at:
+        claims.see(*await store.read(), ())
+        if claims.other_server:
+            raise CannotStart(_OTHER_SERVER.format(claims.other_server))
+        await asyncio.sleep(_LOOK_S)
 
 
 class Claimer:
@@ -151,6 +171,8 @@ class Claimer:
         self._telling: asyncio.Task[None] | None = None
         # Whether another host has the name of this one.
         self._is_twin = False
+        # The server without hosts that has the deployment, if any.
+        self._other_server = ""
         # Whether another process is about to go on here, and whether it does.
         self._is_paused = self.is_succeeded = False
 
@@ -180,11 +202,19 @@ class Claimer:
             self._is_twin = True
             return
         self._is_twin = False
+        self._mind(claims.other_server)
         if rows is not None:
             self._agreeing.compare(rows, claims.shown().living)
         if rows is not None and (self._telling is None or self._telling.done()):
             # A store whose primary is looked for must not delay what the others say.
             self._telling = asyncio.create_task(self._tell(claims.row()))
+
+    def _mind(self, other_server: str) -> None:
+        """Leave everything to a server without hosts, if one has taken the deployment."""
+        if other_server and other_server != self._other_server:
+            log.error("%s", _OTHER_SERVER.format(other_server))
+            self._supervisor.fenced()
+        self._other_server = other_server
 
     async def _tell(self, row: HostRow | None) -> None:
         """Tell the other hosts what they are to know."""

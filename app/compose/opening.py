@@ -1,8 +1,8 @@
 """Opens the store of a shard: its own Valkey, or a server of Redis or Valkey."""
 
 import random
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from holdfast.compose.cannot_start import CannotStart
@@ -72,7 +72,8 @@ async def open_storage(
             raise
         raise CannotStart(f"{error}; {REMEDY}") from error
     keys = await keys_of(link, settings.namespace, shard)
-    origin, keys = await _origin(settings, placement, link, keys)
+    with _telling(on_lost):
+        origin, keys = await _origin(settings, placement, link, keys)
     replicas = None
     if settings.redis is not None:
         # An embedded store needs none of this.
@@ -93,13 +94,20 @@ async def open_storage(
     if is_successor:
         await storage.store.look()
         return storage
-    try:
+    with _telling(on_lost):
         await storage.open()
+    return storage
+
+
+@contextmanager
+def _telling(on_lost: Callable[[], None] | None) -> Iterator[None]:
+    """Say so if another server has the shard."""
+    try:
+        yield
     except ShardElsewhere:
         if on_lost is not None:
             on_lost()
         raise
-    return storage
 
 
 def _with_log() -> list[Script]:

@@ -16,6 +16,7 @@ from holdfast.store.links.reader import Reader
 from holdfast.store.links.reply_errors import ScriptFailed
 from holdfast.store.links.url import StoreUrl
 from holdfast.store.local.home import Home
+from holdfast.store.opening.asking_to_open import ShardElsewhere
 from holdfast.store.opening.dividing import follow
 
 # How long another shard waits for the first one, whose store may just start.
@@ -55,7 +56,8 @@ async def origin_of_others(
 ) -> tuple[Origin, RedisKeys]:
     """Read the origin in the store of the first shard, once it is there. Raises `CannotStart`.
 
-    Returns the keys of this shard, too: in the generation that the first one has.
+    Returns the keys of this shard, too: in the generation that the first one has. Raises
+    `ShardElsewhere` if another server has the deployment, and this is a host.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + _LIMIT_S
@@ -70,6 +72,8 @@ async def origin_of_others(
         if loop.time() > until:
             raise CannotStart(f"the store of shard 0 cannot be read: {why}")
         await asyncio.sleep(_LOOK_S)
+    if placement.host and not origin.has_hosts:
+        raise ShardElsewhere("a server without hosts has the deployment")
     _check(origin.division, settings, placement)
     return origin, await _in_generation(origin, link, keys)
 
@@ -90,8 +94,8 @@ async def _read(settings: Settings, placement: Placement) -> Origin | None:
 
 async def origin_in(store: Reader, meta: str) -> Origin | None:
     """Return the origin in the store of the first shard; None in an empty one."""
-    names = ("deployment", "key", "seed", "shards", "homes", "generation")
-    name, key, seed, shards, homes, generation = await store.ask("HMGET", meta, *names)
+    names = ("deployment", "key", "seed", "shards", "homes", "generation", "host")
+    name, key, seed, shards, homes, generation, host = await store.ask("HMGET", meta, *names)
     if name is None or key is None or seed is None:
         return None
     deployment = Deployment(name.decode(), bytes.fromhex(key.decode()))
@@ -100,6 +104,7 @@ async def origin_in(store: Reader, meta: str) -> Origin | None:
         seed.decode(),
         Division(shards or b"", homes or b""),
         int(generation or NO_GENERATION),
+        has_hosts=host is not None,
     )
 
 

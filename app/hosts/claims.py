@@ -3,7 +3,7 @@
 The store alone decides who has a shard. What is wrong here costs balance, or time.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import inf
@@ -90,6 +90,8 @@ class Claims:
         # When this host first looked.
         self._begun = inf
         self._here: frozenset[int] = frozenset()
+        # Whether hosts have the deployment, or no server has yet; None if that was never read.
+        self._is_of_hosts: bool | None = None
         self._view = _digest([*self._hosts, str(shards), str(capacity)])
         self._n = 0
         self._drain_ends = -inf
@@ -119,6 +121,8 @@ class Claims:
         self._here = frozenset(here)
         for shard, seen in shards.items():
             self._shards[shard].saw(seen)
+        if (first := self._shards[0].seen) is not None:
+            self._is_of_hosts = first.host != "" or first.epoch == ""
         if rows is not None:
             self._name.saw(rows.get(self._own))
             self._others.saw(rows, is_draining=self.is_draining)
@@ -128,6 +132,14 @@ class Claims:
     def is_twin(self) -> bool:
         """Whether another host uses the name of this one, which must not serve."""
         return self._name.is_taken
+
+    @property
+    def other_server(self) -> str:
+        """The name of a living server without a list of hosts, which has the deployment, or ''."""
+        if self._is_of_hosts is not False:
+            return ""
+        watched = (each for shard, each in self._shards.items() if shard not in self._here)
+        return next((each.seen.node for each in watched if each.is_owned and each.seen), "")
 
     # What to do
 
@@ -145,8 +157,8 @@ class Claims:
         if self.is_twin or not self._name.is_ours:
             return []
         found = [
-            self._claim_of(shard, watched)
-            for shard, watched in self._shards.items()
+            self._claim_of(shard, self._shards[shard])
+            for shard in self._that_hosts_may_have()
             if shard not in self._here and not self._has_failed(shard)
         ]
         return [claim for claim in found if claim is not None]
@@ -201,6 +213,14 @@ class Claims:
             unowned=sorted(self._shards.keys() - owned.keys()),
             moves=self._moves.due(),
         )
+
+    def _that_hosts_may_have(self) -> Iterable[int]:
+        """Return the shards that are no other server's, which would have all or none of them."""
+        if self._is_of_hosts:
+            return self._shards
+        # A host that opens the first shard makes the deployment one of hosts from then on.
+        is_left = all(each.claimable_s >= 0 for each in self._shards.values())
+        return (0,) if self._is_of_hosts is False and is_left else ()
 
     def _claim_of(self, shard: int, watched: WatchedShard) -> Claim | None:
         seen = watched.seen

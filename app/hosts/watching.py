@@ -27,6 +27,8 @@ class ShardSeen:
     host: str
     # The host to which the holder offers the shard.
     offer: str
+    # The name of the server that opened it last, for people.
+    node: str = ""
 
 
 class WatchedShard:

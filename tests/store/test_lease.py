@@ -10,7 +10,7 @@ from holdfast.store.format.scripts import RAISE, SCRIPTS
 from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.links.link import StoreLink
 from holdfast.store.opening import lease, write_right
-from holdfast.store.opening.asking_to_open import Opening
+from holdfast.store.opening.asking_to_open import Claimed, Opening
 from holdfast.store.store import Store
 from tests.slowness import times_slower
 from tests.store.servers import ValkeyServer, primary_at
@@ -57,14 +57,21 @@ class Process:
 
 @asynccontextmanager
 async def process(
-    server: ValkeyServer, lock: str, *, node: str = "one", is_standby: bool = False
+    server: ValkeyServer,
+    lock: str,
+    *,
+    node: str = "one",
+    is_standby: bool = False,
+    host: str = "",
 ) -> AsyncIterator[Process]:
     link = StoreLink(
         primary_at(server.url), scripts=SCRIPTS, on_state=lambda *_: None, random=lambda: 0.0
     )
     await link.open()
     try:
-        yield Process(link, Opening(node, DEPLOYMENT, lock, is_standby))
+        claimed = Claimed() if host else None
+        opening = Opening(node, DEPLOYMENT, lock, is_standby, host=host, claimed=claimed)
+        yield Process(link, opening)
     finally:
         await link.close()
 
@@ -130,6 +137,34 @@ async def test_a_standby_waits_for_as_long_as_the_other_process_lives(
         assert not opening.done()
         raising.cancel()
         assert await opening > 2 * LEASE_S
+
+
+async def test_a_store_that_a_living_host_of_several_has_is_refused_to_a_standby(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with (
+        process(shared_valkey, "a", host="host-a") as one,
+        process(shared_valkey, "b", is_standby=True) as other,
+    ):
+        await took(one)
+        raising = asyncio.create_task(one.raise_often())
+        with pytest.raises(StoreUnavailable, match="hosts, one of which is host-a: stop"):
+            await took(other)
+        raising.cancel()
+
+
+async def test_a_store_that_a_host_of_several_had_is_opened_when_its_lease_has_ended(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with (
+        process(shared_valkey, "a", host="a.example") as one,
+        process(shared_valkey, "b", is_standby=True) as other,
+    ):
+        await took(one)
+        await one.raise_lease()
+        assert await took(other) >= LEASE_S
+    # From now on it is no store of hosts.
+    assert shared_valkey.ask("HGET", KEYS.meta, "host") is None
 
 
 async def test_of_two_standbys_one_takes_over_and_the_other_waits_for_it(

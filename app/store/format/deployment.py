@@ -48,6 +48,8 @@ class Origin:
     division: Division = UNDIVIDED
     # The generation of keys that the first shard has, for the others; None for the first one.
     generation: int | None = None
+    # Whether the deployment has a list of hosts, as the first shard says to the others.
+    has_hosts: bool = False
 
 
 def _random_name() -> str:

@@ -56,8 +56,9 @@ if not is_repeat then
     elseif lease and ARGV[6] == '' and lock ~= '' and lock ~= holder then
         local held = before .. ' ' .. lease
         if held ~= unraised then
+            local host, node = unpack(redis.call('HMGET', meta, 'host', 'node'))
             return redis.error_reply(
-                'HELD ' .. held .. ' ' .. (redis.call('HGET', meta, 'node') or ''))
+                'HELD ' .. held .. ' ' .. (host or '-') .. ' ' .. (node or ''))
         end
     end
     -- In earlier releases, ids of messages began with the name of the node: they stay the same.

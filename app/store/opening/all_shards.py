@@ -39,6 +39,8 @@ class Look(NamedTuple):
     # The name of another server that has a shard, and whether it has raised its lease meanwhile.
     node: str = ""
     is_raised: bool = False
+    # The host that opened the first shard last; empty if the deployment has no list of hosts.
+    host: str = ""
 
 
 class Gate:
@@ -86,21 +88,22 @@ class ShardLease:
 
     async def look(self) -> Look:
         """Look who has the shard. It may be opened if its holder has been silent for long."""
-        names = ("epoch", "lease", "node", "holder")
+        names = ("epoch", "lease", "node", "holder", "host")
         try:
             # Finding another primary takes longer, and must not be interrupted.
             async with asyncio.timeout(_LIMIT_S if self._reader.is_connected else None):
                 found = await self._reader.ask("HMGET", self._meta, *names)
         except TimeoutError as error:
             raise StoreUnavailable("the store does not answer in time") from error
-        epoch, lease, node, holder = ((each or b"").decode() for each in found)
+        epoch, lease, node, holder, host = ((each or b"").decode() for each in found)
         if not lease:
-            return Look()
+            return Look(host=host)
         if holder == self._lock():
             return Look(is_own=True)
         state = f"{epoch} {lease}"
         self._rival.saw(state)
-        return Look(self._rival.unraised == state, False, state, node, self._rival.is_raised)
+        may_open, is_raised = self._rival.unraised == state, self._rival.is_raised
+        return Look(may_open, False, state, node, is_raised, host)
 
     def close(self) -> None:
         """Close the connection."""
@@ -132,6 +135,7 @@ class AllShards(Gate):
             lease=first.lease,
             node=rival.node,
             is_raised=any(each.is_raised for each in looks),
+            host=first.host,
         )
 
     def close(self) -> None:

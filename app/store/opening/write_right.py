@@ -173,12 +173,10 @@ class WriteRight:
                 return reply
             if look.lease:
                 rival.saw(look.lease)
-            if (rival.is_raised or look.is_raised) and not self._opening.is_standby:
-                raise StoreUnavailable(
-                    f"another server, {look.node}, has the store: stop it, or start this one with "
-                    "--standby, and it takes over when the other one ends"
-                )
-            if look.node and not is_waiting:
+            if (rival.is_raised or look.is_raised) and (look.host or not self._opening.is_standby):
+                raise StoreUnavailable(_refusal(look))
+            # A standby does not wait for hosts: they take what one of them leaves.
+            if look.node and not look.host and not is_waiting:
                 log.info("waiting for the lease of another server, %s, to end", look.node)
                 is_waiting = True
                 if self._opening.is_standby and self._opening.on_waiting is not None:
@@ -211,8 +209,9 @@ class WriteRight:
         reply = await self._answer_to(unraised=unraised)
         if not (isinstance(reply, ScriptFailed) and reply.code == "HELD"):
             return look, reply
-        _, epoch, lease, node = str(reply).split(" ", 3)
-        return Look(may_open=False, lease=f"{epoch} {lease}", node=node), None
+        _, epoch, lease, host, node = str(reply).split(" ", 4)
+        look = Look(may_open=False, lease=f"{epoch} {lease}", node=node, host=host.strip("-"))
+        return look, None
 
     async def _look_at_all(self) -> Look:
         """Look at the other shards, if there are any. What cannot be read may be held."""
@@ -395,6 +394,19 @@ async def _outlast(asked_s: float) -> None:
     """
     if asked_s > BLIND_S:
         await asyncio.sleep(SPEAK_S)
+
+
+def _refusal(look: Look) -> str:
+    """Return why a server may not have a store that another one has."""
+    if look.host:
+        return (
+            f"the store belongs to a deployment of several hosts, one of which is {look.host}: stop"
+            " all of them before you start a server without the setting hosts"
+        )
+    return (
+        f"another server, {look.node}, has the store: stop it, or start this one with --standby, "
+        "and it takes over when the other one ends"
+    )
 
 
 def seed_of(epoch: str) -> str:

@@ -329,3 +329,62 @@ def test_operators_see_who_has_what() -> None:
         shard: "b" if shard == OWN else host for shard, host in TARGETS.items() if host != "c"
     }
     assert shown.living == ["a", "b"]
+
+
+def without_hosts(desk: Desk) -> None:
+    """Let a server without a list of hosts have all shards, called n."""
+    for shard in range(SHARDS):
+        # What hosts left in other shards does not count.
+        desk.change(shard, host="" if shard == 0 else "b", node="n")
+
+
+def test_a_server_without_hosts_that_lives_is_named_and_nothing_of_it_is_claimed() -> None:
+    desk = Desk()
+    without_hosts(desk)
+    desk.raised = {3}
+    desk.looks(1)
+    assert desk.claims.other_server == "n"
+    desk.looks(20)
+    # One of its processes is gone for long, and yet it has all shards.
+    assert desk.claimed() == set()
+
+
+def test_a_host_opens_the_first_shard_of_a_server_that_ended_and_then_all_do() -> None:
+    desk = Desk(own=TARGETS[0])
+    without_hosts(desk)
+    desk.raised = {3}
+    desk.looks(5)
+    desk.raised = set()
+    desk.looks(2)
+    assert desk.claimed() == set()
+    desk.looks(2)
+    assert desk.claims.other_server == ""
+    assert desk.claimed() == {0}
+    desk.open(0, desk.own)
+    desk.look()
+    assert desk.claimed() >= {shard for shard, host in TARGETS.items() if host == desk.own} - {0}
+
+
+def test_a_server_without_hosts_that_stopped_in_order_need_not_be_waited_for() -> None:
+    desk = Desk(own=TARGETS[0])
+    without_hosts(desk)
+    desk.raised = set()
+    for shard in range(SHARDS):
+        desk.free(shard)
+    desk.look()
+    assert desk.claimed() == {0}
+
+
+def test_nothing_is_claimed_before_the_first_shard_says_whether_it_is_of_hosts() -> None:
+    desk = Desk()
+    first, desk.shards[0] = desk.shards[0], None
+    desk.raised.discard(OWN)
+    desk.looks(10)
+    assert desk.claimed() == set()
+    desk.shards[0] = first
+    desk.look()
+    assert desk.claimed() == {OWN}
+    # What it said once, it says while it is away.
+    desk.shards[0] = None
+    desk.look()
+    assert desk.claimed() == {OWN}
