@@ -199,7 +199,10 @@ async def _assemble(
             return own
         return forwarding.door(own, bayeux, login)
 
-    endpoint = make_endpoint(settings, bayeux, ticker, unread, storage.right, door)
+    endpoint = make_endpoint(
+        *(settings, bayeux, ticker, unread, storage.right, door),
+        None if forwarding is None else forwarding.host_cookie,
+    )
     administration = make_administration(
         *(settings, stack, endpoint, server, storage, tokens, login, placement),
         homes=None if shard is None else shard.shards,

@@ -282,7 +282,7 @@ def _feed_of(endpoint: Endpoint) -> Endpoint:
         browser_cookie_path="/admin",
         browser_cookie_same_site="Strict",
     )
-    return replace(endpoint, cookie=BrowserCookie(settings))
+    return replace(endpoint, cookie=BrowserCookie(settings), host_cookie=None)
 
 
 def _role_of(tokens: Tokens, token: str) -> str | None:

@@ -19,6 +19,7 @@ from holdfast.web.ticker import Ticker
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.web.http.host_cookie import HostCookie
     from holdfast.web.scheduling.request_sink import RequestSink
 
 # As an origin or a host name: all of them.
@@ -32,6 +33,7 @@ def make_endpoint(
     unread: UnreadRequests,
     right: SpeakingRight,
     door: "Callable[[RequestScheduler], RequestSink]",
+    host_cookie: "HostCookie | None",
 ) -> Endpoint:
     intake, cookie = Intake(settings.max_unfinished_bytes), BrowserCookie(settings)
     scheduler = RequestScheduler(
@@ -57,6 +59,7 @@ def make_endpoint(
         scheduler,
         door(scheduler),
         right,
+        host_cookie=host_cookie,
     )
 
 

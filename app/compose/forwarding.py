@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange
+from holdfast.bayeux.wire.caller import Speaker
+from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.cluster.shards import ShardMap
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.placement import Placement
@@ -28,7 +30,7 @@ from holdfast.web.forwarding.link_keeper import LinkKeeper
 from holdfast.web.forwarding.link_server import LinkServer
 from holdfast.web.forwarding.newcomers import Newcomers
 from holdfast.web.forwarding.passages import Inlet, PassageOut
-from holdfast.web.forwarding.request_door import Door, DoorParts
+from holdfast.web.forwarding.request_door import Door, DoorParts, bucket_of_newcomer
 from holdfast.web.forwarding.request_home import Home
 from holdfast.web.forwarding.spread_publishes import AllShards
 from holdfast.web.front.listener import Listener
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from holdfast.compose.host_overview import HostOverview
     from holdfast.compose.login import InstalledLogin
     from holdfast.web.host_links.receiver import Receiver
+    from holdfast.web.http.host_cookie import HostCookie
 
 # How long doors that leave, too, may take to say so, which is longer than they read; others to
 # answer that they wait; and shards to answer held connects. All of them need a few milliseconds,
@@ -75,7 +78,8 @@ class Forwarding:
         host = "" if hosts is None else hosts.own
         self._hello = Hello(placement.number, placement.count, deployment, release(), host=host)
         self._server: LinkServer | None = None
-        self._far = {shard: FarShard(shard, clock) for shard in placement.others}
+        far_shard = FarShard if hosts is None else hosts.far_shard
+        self._far = {shard: far_shard(shard, clock) for shard in placement.others}
         self._keepers = {shard: self._keeper(shard) for shard in placement.others}
         # What takes the links of other hosts.
         self._receiver: Receiver | None = None
@@ -124,6 +128,11 @@ class Forwarding:
         return not self._far[shard].is_away
 
     @property
+    def host_cookie(self) -> "HostCookie | None":
+        """What tells clients the hosts of their sessions; None without a list of hosts."""
+        return None if self._hosts is None else self._hosts.cookie
+
+    @property
     def all_hosts(self) -> "HostOverview | None":
         """What operators see of hosts; None without a list of them."""
         return None if self._hosts is None else self._hosts.overview
@@ -167,6 +176,8 @@ class Forwarding:
         newcomers = Newcomers(None if login is None else login.logins)
         client_ids = bayeux.state.client_ids
         self.divider = AllShards(client_ids, of_bucket.__getitem__, newcomers.subject_of)
+        if self._hosts is not None:
+            own = self._tell_hosts(own, self._hosts, client_ids, newcomers)
         parts = DoorParts(
             *(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of),
             *(bayeux.state.request_limits, self._gives),
@@ -182,6 +193,21 @@ class Forwarding:
             clock=self._clock,
             run_later=bayeux.state.run_later,
         )
+
+    def _tell_hosts(
+        self, own: RequestSink, hosts: "HostLinks", client_ids: ClientIds, newcomers: Newcomers
+    ) -> RequestSink:
+        """Tell clients the hosts of their sessions. Returns what handles requests of this shard."""
+        from holdfast.web.host_links.stickiness import OwnSessions
+
+        of_bucket = self.shards.of_bucket
+
+        def host_of_newcomer(speaker: Speaker) -> str:
+            bucket = bucket_of_newcomer({}, speaker, client_ids, newcomers.subject_of)
+            return "" if bucket is None else self.hosts_of_shards().get(of_bucket[bucket], "")
+
+        hosts.cookie.host_of_newcomer = host_of_newcomer
+        return OwnSessions(own, hosts.cookie)
 
     def _gives(self, shard: int, body: bytes, exchange: Exchange) -> bool:
         return self._giving is not None and self._giving.gives(shard, body, exchange)

@@ -1,6 +1,7 @@
 """The links between a worker and the shards of other hosts, in both directions."""
 
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.compose.host_overview import HostOverview
@@ -11,8 +12,10 @@ from holdfast.web.forwarding.hello import Hello
 from holdfast.web.forwarding.link_server import LinkServer
 from holdfast.web.host_links.far_keeper import FarKeeper, Hosts
 from holdfast.web.host_links.receiver import Receiver
+from holdfast.web.host_links.stickiness import ToldShard
 from holdfast.web.host_links.tls_connection import plain
 from holdfast.web.host_links.whereabouts import Whereabouts
+from holdfast.web.http.host_cookie import HostCookie
 
 
 class HostLinks:
@@ -24,6 +27,8 @@ class HostLinks:
         # For operators.
         self.overview = overview
         self.own = settings.own_host or ""
+        # Tells clients the hosts of their sessions.
+        self.cookie = HostCookie(settings, self.own)
         self._keepers: dict[int, FarKeeper] = {}
         self._tls = LinkCertificates(settings, self.own)
         addresses = addresses_of(settings)
@@ -34,6 +39,14 @@ class HostLinks:
         """Return what keeps a link to another shard, which has this path if it is here."""
         keeper = self._keepers[shard] = FarKeeper(shard, path, hello, far, self._hosts)
         return keeper
+
+    def far_shard(self, shard: int, clock: Callable[[], float]) -> FarShard:
+        """Return what forwards to another shard."""
+
+        def host_of(shard: int) -> str:
+            return self._keepers[shard].host
+
+        return ToldShard(shard, clock, self.cookie, host_of)
 
     @property
     def of_shards(self) -> dict[int, str]:

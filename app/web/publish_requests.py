@@ -190,11 +190,12 @@ class PublishRequests:
         self, request: web.Request, speaker: Speaker, handshake: bytes, messages: list[Json]
     ) -> list[Json]:
         """Publish in one session. Raises `RequestRefused`, with nothing published."""
-        _, answer = await exchange_over_http(
+        answered = await exchange_over_http(
             request, self._endpoint, speaker, _LONG_POLLING, handshake
         )
         # The session may be in another process.
-        reply = next(each for each in orjson.loads(answer) if each.get("channel") == _HANDSHAKE)
+        replies = orjson.loads(answered.body)
+        reply = next(each for each in replies if each.get("channel") == _HANDSHAKE)
         if not reply["successful"]:
             fault = {name: reply[name] for name in ("successful", "error", "advice")}
             return [skeleton(message) | fault for message in messages]
@@ -244,9 +245,10 @@ class PublishRequests:
         ]
         answer = b"[]"
         if publishes:
-            _, answer = await exchange_over_http(
+            answered = await exchange_over_http(
                 request, self._endpoint, speaker, _LONG_POLLING, to_json(publishes)
             )
+            answer = answered.body
         # Events to the session, such as a service's, have no such field.
         replies = (each for each in orjson.loads(answer) if "successful" in each)
         return [refused or next(replies) for refused in refusals]

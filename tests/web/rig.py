@@ -42,6 +42,7 @@ from tests.unit.delivery.fake_keeper import FakeKeeper
 from tests.web.requests import client_ids
 
 if TYPE_CHECKING:
+    from holdfast.web.http.host_cookie import HostCookie
     from holdfast.web.scheduling.request_sink import RequestSink
 
 # Turns of the event loop that are enough for aiohttp to answer a request, with some to spare.
@@ -183,6 +184,10 @@ def _headers(head: bytes) -> dict[str, str]:
     headers: dict[str, str] = {}
     for line in head.split(b"\r\n"):
         name, _, value = line.decode("latin-1").partition(": ")
+        if name.lower() == "set-cookie" and "set-cookie" in headers:
+            # Only this one may come twice.
+            headers["set-cookie"] += f"\n{value}"
+            continue
         assert name.lower() not in headers, f"{name} came twice"
         headers[name.lower()] = value
     return headers
@@ -285,8 +290,12 @@ class Rig:
         options: Settings | None = None,
         is_turn_over: Callable[[], bool] = lambda: False,
         requests: "Callable[[Rig], RequestSink] | None" = None,
+        host_cookie: "HostCookie | None" = None,
     ) -> None:
-        """With `requests`, front ends pass requests to what it returns, not to the scheduler."""
+        """With `requests`, front ends pass requests to what it returns, not to the scheduler.
+
+        With `host_cookie`, they read which host clients name.
+        """
         self._front_end = front_end
         self.keeper = FakeKeeper()
         self._now = 0.0
@@ -334,6 +343,7 @@ class Rig:
             scheduler,
             requests(self) if requests is not None else scheduler,
             self.right,
+            host_cookie=host_cookie,
         )
         self.room = ConnectionLimit(10_000)
         self.sockets = WebSocketFrontEnd(self.endpoint)

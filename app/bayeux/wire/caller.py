@@ -65,7 +65,7 @@ class Speaker:
     """The client and the browser identified by the headers of an HTTP request."""
 
     # Each new cookie makes one. The constructor of a data class would be interpreted.
-    __slots__ = ("browsers", "caller", "is_cookieless", "is_spread", "kind")
+    __slots__ = ("browsers", "caller", "host", "is_cookieless", "is_spread", "kind")
 
     def __init__(
         self,
@@ -75,6 +75,7 @@ class Speaker:
         kind: SpeakerKind = SpeakerKind.PROGRAM,
         *,
         is_spread: bool = False,
+        host: str | None = None,
     ) -> None:
         self.caller: Final = caller
         # The browser's identities, from its cookies or given to its socket. Other hosts of the
@@ -85,11 +86,16 @@ class Speaker:
         self.kind: Final = kind
         # Whether its identity alone says which shard has its session, not its subject.
         self.is_spread: Final = is_spread
+        # The host that its cookie names, empty without such a cookie; None for speakers who need
+        # not know theirs.
+        self.host: Final = host
 
     def with_browsers(self, browsers: tuple[str, ...]) -> "Speaker":
         """Return the same speaker with these identities."""
         return Speaker(
-            self.caller, browsers, self.is_cookieless, self.kind, is_spread=self.is_spread
+            *(self.caller, browsers, self.is_cookieless, self.kind),
+            is_spread=self.is_spread,
+            host=self.host,
         )
 
 

@@ -30,21 +30,19 @@ async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Respons
         if sum(len(text) for text in texts) > endpoint.options.max_request_size:
             raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
         speaker = endpoint.speaker(request.headers, caller, kind)
-        exchange, answer = await exchange_over_http(
+        answered = await exchange_over_http(
             request, endpoint, speaker, ConnectionType.CALLBACK_POLLING, concatenate(texts)
         )
     except RequestRefused as refused:
         return refusal(request, refused, endpoint)
+    answer = answered.body
     for raw, escaped in _LINE_ENDS.items():
         answer = answer.replace(raw, escaped)
-    headers = {
-        "Content-Type": "text/javascript;charset=UTF-8",
-        **FIXED_HEADERS,
-        **endpoint.headers(exchange, {}),
-    }
+    fixed = {"Content-Type": "text/javascript;charset=UTF-8", **FIXED_HEADERS}
+    headers = answered.headers(endpoint, fixed)
     # The comment prevents callback names that imitate the first bytes of another file format.
     body = b"/**/" + callback.encode() + b"(" + answer + b")"
-    return web.Response(status=endpoint.status(exchange), body=body, headers=headers)
+    return web.Response(status=endpoint.status(answered.exchange), body=body, headers=headers)
 
 
 def _speaker_kind(request: web.Request, endpoint: Endpoint) -> SpeakerKind:

@@ -6,6 +6,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 import orjson
+from multidict import CIMultiDict
 
 from holdfast.bayeux.limits.budgets import Budgets
 from holdfast.bayeux.server import Bayeux
@@ -30,6 +31,7 @@ from holdfast.web.scheduling.write_coalescer import WriteCoalescer
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from holdfast.web.http.host_cookie import HostCookie
     from holdfast.web.http.origins import Headers
     from holdfast.web.scheduling.request_sink import RequestSink
 
@@ -74,6 +76,8 @@ class Endpoint:
     right: SpeakingRight
     endings: Endings = field(default_factory=Endings)
     gate: ReadingGate = field(default_factory=ReadingGate)
+    # What tells clients the host of their sessions, if there are several.
+    host_cookie: "HostCookie | None" = None
 
     def check_origin(self, headers: "Headers") -> OriginTrust:
         """Return how far the page that sent a request is trusted.
@@ -110,11 +114,13 @@ class Endpoint:
     def speaker(self, headers: "Headers", caller: Caller, kind: SpeakerKind) -> Speaker:
         """Identify the browser, or the program, behind a request."""
         is_program = kind is SpeakerKind.PROGRAM
+        cookies = headers.getall("Cookie", ())
         return Speaker(
             caller,
-            self.cookie.find(headers.getall("Cookie", ())),
+            self.cookie.find(cookies),
             is_cookieless=is_program and is_cookieless(headers),
             kind=kind,
+            host=None if self.host_cookie is None else self.host_cookie.find(cookies),
         )
 
     def cors(self, headers: "Headers") -> dict[str, str]:
@@ -132,11 +138,18 @@ class Endpoint:
         self.bayeux.state.counters.errors[refused.error.reason] += 1
         return error_body(refused)
 
-    def headers(self, exchange: Exchange, cors: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the headers that depend on the exchange."""
+    def headers(self, exchange: Exchange, others: Mapping[str, str]) -> Mapping[str, str]:
+        """Return these headers with the ones that depend on the exchange."""
         if exchange.new_browser is None:
-            return cors
-        return {**cors, "Set-Cookie": self.cookie.header(exchange.new_browser)}
+            return others
+        return with_cookie(others, self.cookie.header(exchange.new_browser))
+
+
+def with_cookie(headers: Mapping[str, str], cookie: str) -> Mapping[str, str]:
+    """Return these headers with one more `Set-Cookie`."""
+    found = CIMultiDict(headers)
+    found.add("Set-Cookie", cookie)
+    return found
 
 
 def hsts_headers(seconds: int | None) -> dict[str, str]:

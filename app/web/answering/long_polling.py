@@ -1,7 +1,8 @@
 """Long-polling on the aiohttp front end."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from aiohttp import web
 
@@ -9,13 +10,16 @@ from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.caller import Speaker
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.bayeux.wire.unfit import malformed
 from holdfast.delivery.messages.message import Event
 from holdfast.web.answering.bodies import read_messages
 from holdfast.web.answering.endpoint import (
     FIXED_HEADERS,
     JSON_TYPE,
     Endpoint,
+    hsts_headers,
     retry_headers,
+    with_cookie,
 )
 from holdfast.web.http.origins import speaker_kind_of
 
@@ -27,6 +31,8 @@ class Waiting:
         self.connection_type = connection_type
         self._request = request
         self._answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        # Another `Set-Cookie` of the response.
+        self.cookie: str | None = None
 
     def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
         transport = self._request.transport
@@ -56,6 +62,24 @@ class Waiting:
     async def wait(self) -> bytes:
         return await self._answer
 
+    def set_cookie(self, _: Exchange, cookie: str) -> None:
+        """Send this `Set-Cookie` with the response."""
+        self.cookie = cookie
+
+
+class Answered(NamedTuple):
+    """An exchange with its answer."""
+
+    exchange: Exchange
+    body: bytes
+    # Another `Set-Cookie` of the response.
+    cookie: str | None
+
+    def headers(self, endpoint: Endpoint, others: Mapping[str, str]) -> Mapping[str, str]:
+        """Return these headers with the ones that depend on the exchange."""
+        headers = endpoint.headers(self.exchange, others)
+        return headers if self.cookie is None else with_cookie(headers, self.cookie)
+
 
 async def exchange_over_http(
     request: web.Request,
@@ -63,7 +87,7 @@ async def exchange_over_http(
     speaker: Speaker,
     connection_type: ConnectionType,
     body: bytes,
-) -> tuple[Exchange, bytes]:
+) -> Answered:
     """Run one exchange. Returns when it is answered, however long that takes."""
     endpoint.admit_body(speaker.caller, body)
     carrier = Waiting(request, connection_type)
@@ -78,7 +102,7 @@ async def exchange_over_http(
         if rest is not None:
             rest.done = carrier.fail
     try:
-        return exchange, await carrier.wait()
+        return Answered(exchange, await carrier.wait(), carrier.cookie)
     except asyncio.CancelledError:
         # The client's connection was lost while the request was held.
         endpoint.requests.abort(exchange)
@@ -94,15 +118,15 @@ async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
         caller = endpoint.caller(request)
         body = await read_messages(request, endpoint, caller.network)
         speaker = endpoint.speaker(request.headers, caller, kind)
-        exchange, answer = await exchange_over_http(
+        answered = await exchange_over_http(
             request, endpoint, speaker, ConnectionType.LONG_POLLING, body
         )
     except RequestRefused as refused:
         return refusal(request, refused, endpoint)
-    own = endpoint.headers(exchange, endpoint.cors(request.headers))
-    headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **own}
-    status = endpoint.status(exchange)
-    return web.Response(status=status, body=answer, headers=headers)
+    fixed = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **endpoint.cors(request.headers)}
+    headers = answered.headers(endpoint, fixed)
+    status = endpoint.status(answered.exchange)
+    return web.Response(status=status, body=answered.body, headers=headers)
 
 
 def refusal(request: web.Request, refused: RequestRefused, endpoint: Endpoint) -> web.Response:
@@ -114,4 +138,15 @@ def refusal(request: web.Request, refused: RequestRefused, endpoint: Endpoint) -
     if not request.content.is_eof():
         # Do not read the rest of the body.
         response.force_close()
+    return response
+
+
+def not_http(endpoint: Endpoint) -> web.Response:
+    """Return the response to bytes that are no request. It quotes nothing from them."""
+    refused = malformed("not HTTP")
+    hsts = hsts_headers(endpoint.options.hsts_s)
+    headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **hsts}
+    body = endpoint.error_body(refused)
+    response = web.Response(status=refused.error.code, body=body, headers=headers)
+    response.force_close()
     return response

@@ -101,6 +101,7 @@ class AskingDoor(Door):
             speaker.browsers,
             speaker.is_cookieless,
             speaker.kind,
+            host=speaker.host,
         )
         try:
             rest = super().receive(request.body, exchange)

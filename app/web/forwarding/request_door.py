@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from holdfast.bayeux.session import Exchange, Pipe
-from holdfast.bayeux.wire.caller import Caller
+from holdfast.bayeux.wire.caller import Caller, Speaker
 from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.codec import Json, RequestLimits
 from holdfast.bayeux.wire.errors import RequestRefused
@@ -142,14 +142,9 @@ class Door:
 
     def _home_of_newcomer(self, handshake: Json, exchange: Exchange) -> int | None:
         """Return the shard of a new session: of its subject or, without one, of its browser."""
-        speaker = exchange.speaker
-        subject = None if speaker.is_spread else self._subject_of(handshake, speaker.caller)
-        if subject is not None:
-            return self._shard_of(self._client_ids.bucket_of(subject))
-        for browser in speaker.browsers:
-            if self._client_ids.fits(browser):
-                return self._shard_of(self._client_ids.bucket_in(browser))
-        return None
+        parts = exchange.speaker, self._client_ids, self._subject_of
+        bucket = bucket_of_newcomer(handshake, *parts)
+        return None if bucket is None else self._shard_of(bucket)
 
     def fail(self, exchange: Exchange) -> RequestRefused:
         return self._own.fail(exchange)
@@ -170,3 +165,16 @@ class Door:
         if isinstance(pipe, Socket):
             for shard in self._shards.values():
                 shard.drained(pipe)
+
+
+def bucket_of_newcomer(
+    handshake: Json, speaker: Speaker, client_ids: ClientIds, subject_of: SubjectOf
+) -> int | None:
+    """Return the bucket of a new session: of its subject or, without one, of its browser."""
+    subject = None if speaker.is_spread else subject_of(handshake, speaker.caller)
+    if subject is not None:
+        return client_ids.bucket_of(subject)
+    for browser in speaker.browsers:
+        if client_ids.fits(browser):
+            return client_ids.bucket_in(browser)
+    return None

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 
@@ -23,16 +22,10 @@ from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.caller import NO_SPEAKER
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.wire.transports import ConnectionType
-from holdfast.bayeux.wire.unfit import malformed
 from holdfast.delivery.messages.message import Event
-from holdfast.web.answering.endpoint import (
-    FIXED_HEADERS,
-    JSON_TYPE,
-    hsts_headers,
-    origin_denied,
-    retry_headers,
-)
+from holdfast.web.answering.endpoint import origin_denied, retry_headers, with_cookie
 from holdfast.web.answering.heads import response
+from holdfast.web.answering.long_polling import not_http
 from holdfast.web.front.arrival import Arrival
 from holdfast.web.front.connection_parts import ConnectionParts
 from holdfast.web.front.reading_aside import ReadingAside, join_small_pieces
@@ -297,17 +290,11 @@ class FastLane(ReadingAside):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> Any:
-        """Answer malformed HTTP with an error. The response quotes nothing from it."""
+        """Answer malformed HTTP with an error."""
         response = super().handle_error(request, status, exc, message)
         if status != ErrorReply.REQUEST_MALFORMED.code:
             return response
-        refused = malformed("not HTTP")
-        hsts = hsts_headers(self._endpoint.options.hsts_s)
-        headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **hsts}
-        body = self._endpoint.error_body(refused)
-        refusal = web.Response(status=status, body=body, headers=headers)
-        refusal.force_close()
-        return refusal
+        return not_http(self._endpoint)
 
     def _pause_reading_for_buffer(self) -> None:
         if self._upgraded:
@@ -340,6 +327,12 @@ class FastLane(ReadingAside):
         self._endpoint.coalescer.write(transport, response(head, exchange.body_with(messages)))
         self._free()
         return True
+
+    def set_cookie(self, exchange: Exchange, cookie: str) -> None:
+        """Send this `Set-Cookie` with the response to an exchange."""
+        if self._exchange is exchange:
+            # The next request has others.
+            self._cors = with_cookie(self._cors, cookie)
 
     def _refuse(self, refused: RequestRefused) -> None:
         if self.transport is None:

@@ -33,8 +33,7 @@ class BrowserCookie:
             is_of_host = settings.is_cookie_secure and settings.is_cookie_of_host
             name = ("__Host-" if is_of_host else "") + DEFAULT_NAME
         self.name = name
-        # All that follow the value.
-        self._attributes = _attributes(settings)
+        self._attributes = attributes_of(settings)
 
     def find(self, lines: Iterable[str]) -> tuple[str, ...]:
         """Return the identities in `Cookie` headers, without values that this server never sets.
@@ -50,7 +49,8 @@ class BrowserCookie:
         return f"{self.name}={identity}{self._attributes}"
 
 
-def _attributes(settings: Settings) -> str:
+def attributes_of(settings: Settings) -> str:
+    """Return what follows the value in `Set-Cookie`."""
     parts = ["", f"Path={settings.browser_cookie_path}"]
     if settings.browser_cookie_domain is not None:
         parts.append(f"Domain={settings.browser_cookie_domain}")

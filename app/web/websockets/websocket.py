@@ -74,6 +74,9 @@ class WebSocketFrontEnd:
             browser = self._welcome(request, speaker)
             speaker = speaker.with_browsers((browser,))
             response.headers["Set-Cookie"] = self._endpoint.cookie.header(browser)
+        host_cookie = self._endpoint.host_cookie
+        if host_cookie is not None and (line := host_cookie.of_socket(speaker)) is not None:
+            response.headers.add("Set-Cookie", line)
         socket = await self._open_socket(request, response, speaker)
         return await self._converse(request.protocol, response, socket)
 
