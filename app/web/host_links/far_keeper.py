@@ -4,7 +4,6 @@ import asyncio
 import logging
 import random
 import secrets
-import socket
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -43,6 +42,7 @@ _RENEWED_AFTER_S: Final = (1800.0, 3000.0)
 _RENEWED_AGAIN_S: Final = 60.0
 _OLDEST_S: Final = 3600.0
 _RENEWING_S: Final = 5.0
+_LEFT: Final = "it has closed the connection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,10 @@ class FarKeeper(LinkKeeper):
                 await asyncio.wait([attempt], timeout=_LINKED_S if was_linked else _AGAIN_S)
                 if attempt.done():
                     return attempt.result()
-                if self._far.is_linked is was_linked and await self._look():
+                if self._far.is_linked is not was_linked:
+                    continue
+                # What ends meanwhile says why.
+                if await self._look() and not attempt.done():
                     return False
         finally:
             await cancel(attempt)
@@ -142,26 +145,29 @@ class FarKeeper(LinkKeeper):
             raise
 
     async def _connect_to(self, address: tuple[str, int], connection: TlsConnection) -> None:
+        """Say in plain bytes which worker the connection is for, then speak TLS."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(_CONNECTING_S):
-            end = await _connected(*address)
-            try:
-                await loop.sock_sendall(end, preamble.pack(self._shard))
-            except BaseException:
-                end.close()
-                raise
+            plain, _ = await loop.create_connection(asyncio.Protocol, *address)
         try:
-            await loop.create_connection(
-                lambda: connection,
-                sock=end,
-                ssl=self._hosts.tls(),
+            plain.write(preamble.pack(self._shard))
+            if plain.is_closing():
+                raise ConnectionResetError(_LEFT)
+            encrypted = await loop.start_tls(
+                plain,
+                connection,
+                self._hosts.tls(),
                 server_hostname=address[0],
                 ssl_handshake_timeout=HANDSHAKE_S,
                 ssl_shutdown_timeout=SHUTDOWN_S,
             )
+            if encrypted is None or encrypted.is_closing():
+                raise ConnectionResetError(_LEFT)
         except BaseException:
-            end.close()
+            plain.abort()
             raise
+        # The other end says nothing before it has heard a greeting.
+        connection.connection_made(encrypted)
 
     def _refusal_of(self, peer: Hello) -> str | None:
         fault = super()._refusal_of(peer)
@@ -258,26 +264,3 @@ class _Renewal:
     def lost(self, connection: TlsConnection, error: Exception | None) -> None:
         if not self.moved.done():
             self.moved.set_result(False)
-
-
-async def _connected(name: str, port: int) -> socket.socket:
-    """Return a socket that is connected to any address of this name. Raises `OSError`."""
-    loop = asyncio.get_running_loop()
-    failure = OSError(f"{name} has no address")
-    for family, kind, protocol, _, place in await loop.getaddrinfo(
-        name, port, type=socket.SOCK_STREAM
-    ):
-        end = socket.socket(family, kind, protocol)
-        try:
-            end.setblocking(False)
-            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await loop.sock_connect(end, place)
-        except OSError as error:
-            end.close()
-            failure = error
-        except BaseException:
-            end.close()
-            raise
-        else:
-            return end
-    raise failure

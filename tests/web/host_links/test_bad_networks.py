@@ -1,19 +1,31 @@
 """What is between two hosts may be slow, cut what goes over it, or swallow it without a word."""
 
 import asyncio
+import gc
+import os
+import socket
+import ssl
+import struct
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from holdfast.compose.forwarding import bound
 from holdfast.web.forwarding.frames import Kind, pack
 from holdfast.web.host_links import far_keeper, moving_transport, receiver
+from holdfast.web.host_links.far_keeper import FarKeeper, Hosts
+from holdfast.web.host_links.tls_connection import TlsConnection
 from holdfast.web.http.addresses import listen_at
 from tests.chaos.proxy import Way
 from tests.store.store_process import until
-from tests.web.host_links.stage import DOOR, Certificates, both_loops, hall
+from tests.web.host_links.stage import DOOR, HOME, Certificates, both_loops, hall
+
+_RESETS = 300
 
 
 @pytest.fixture
@@ -67,6 +79,36 @@ async def test_an_end_that_did_not_run_for_long_reads_what_came_before_it_takes_
             time.sleep(12 * moving_transport._TICK_S)  # noqa: ASYNC251 - nothing else runs
             await asyncio.sleep(2 * moving_transport._TICK_S)
         assert both.known.asked == 1
+
+
+def test_a_home_that_resets_connections_costs_no_other_descriptor(tmp_path: Path) -> None:
+    def reset_all(listening: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                with listening.accept()[0] as accepted:
+                    at_once = struct.pack("ii", 1, 0)
+                    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+
+    async def play() -> None:
+        tls = ssl.create_default_context()
+        with ThreadPoolExecutor() as aside, socket.create_server((HOME, 0)) as listening:
+            place = listening.getsockname()
+            keeper = FarKeeper(1, tmp_path, Mock(), Mock(), Hosts(DOOR, {}, lambda: tls, Mock()))
+            aside.submit(reset_all, listening)
+            for _ in range(_RESETS):
+                with pytest.raises(ConnectionError):
+                    await keeper._connect_to(place, TlsConnection(Mock()))
+                # They get the numbers that are free.
+                ours = [socket.socket() for _ in range(4)]
+                gc.collect()
+                await asyncio.sleep(0)
+                for each in ours:
+                    os.fstat(each.fileno())
+                    each.close()
+            # This wakes the thread.
+            listening.shutdown(socket.SHUT_RDWR)
+
+    both_loops(play)
 
 
 async def test_a_link_over_a_slow_network_is_made_and_kept(
