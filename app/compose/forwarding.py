@@ -296,11 +296,14 @@ class Forwarding:
         if giving is not None and not await reached(_PAUSING_S, lambda: giving.is_settled):
             giving.close()
 
-    async def pause(self) -> None:
+    async def pause(self, *, is_alone: bool) -> None:
         """Take no more of what others forward; this door has forwarded what it has read.
 
-        Others that leave at the same time say by themselves that nothing more comes. All are asked
-        to wait with what comes: those, too, may go on before this process does.
+        Others of this host that leave at the same time say by themselves that nothing more comes.
+        All are asked to wait with what comes: those, too, may go on before this process does.
+
+        Args:
+            is_alone: Whether no other process leaves.
         """
         for far in self._far.values():
             far.leave()
@@ -309,7 +312,8 @@ class Forwarding:
             server.stop_accepting()
             if self._receiver is not None:
                 self._receiver.stop_accepting()
-            await reached(_ANNOUNCING_S, lambda: server.is_quiet)
+            if not is_alone:
+                await reached(_ANNOUNCING_S, lambda: server.is_quiet_here)
             server.pause()
             await reached(_PAUSING_S, lambda: server.is_quiet)
 

@@ -104,7 +104,7 @@ class RunningServer:
         if self.forwarding is not None:
             await self.forwarding.settle_giving()
             await self.doors.begin_all(_READING_S)
-            await self.forwarding.pause()
+            await self.forwarding.pause(is_alone=self.succession.leaves_alone)
         await self.replays.close()
         await self._settle()
         await self._follow_no_longer()

@@ -33,6 +33,8 @@ class Succession:
     is_successor = False
     # Whether this one is to wait until it is told to go on, even if no other server has the store.
     must_wait = False
+    # Whether no other server of the supervisor leaves when this one does.
+    leaves_alone = False
     # By which connections arrive from the running server; None without one.
     door: int | None = None
     # Why this host may have the shard of this process; None without a list of hosts.

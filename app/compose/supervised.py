@@ -67,8 +67,6 @@ class Supervised(Succession):
         self.shard: int | None = None
         self.shards = 1
         self.links = ""
-        # Whether no other server of this supervisor leaves at the same time.
-        self.leaves_alone = False
         # Tells people that all of them serve.
         self.welcome: Callable[[], None] = ignore
         self._beat: asyncio.TimerHandle | None = None

@@ -26,6 +26,7 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
         help="single, pair, cluster; own: each shard one; embedded: servers start theirs",
     )
     parser.add_argument("--shards", action="store_true", help="two or three servers, each a shard")
+    parser.add_argument("--hosts", action="store_true", help="shards on two or three machines")
     parser.add_argument("--supervisor", action="store_true", help="below the real supervisor")
     parser.add_argument("--divide", action="store_true", help="divide shards otherwise meanwhile")
     parser.add_argument("--faults", default="", help="let only these happen: kill_server,set_clock")
@@ -88,9 +89,10 @@ def setting_of(given: argparse.Namespace) -> "Setting":
     return Setting(
         kind=Kind(given.store),
         # Servers of one shard would share no store.
-        has_shards=given.shards or given.divide or given.store == Kind.OWN.value,
+        has_shards=given.shards or given.hosts or given.divide or given.store == Kind.OWN.value,
         divides=given.divide,
-        is_supervised=given.supervisor or given.store == Kind.EMBEDDED.value,
+        is_supervised=given.supervisor or given.hosts or given.store == Kind.EMBEDDED.value,
+        has_hosts=given.hosts,
         groups=groups,
         faults=faults,
         keeps_trace=given.trace,

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from holdfast import compose, logs
 from holdfast.cli import serve
-from holdfast.compose import data_directory, running_server, standing_in, supervised
+from holdfast.compose import claiming, data_directory, running_server, standing_in, supervised
 from holdfast.compose.placement import Placement
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import Succession
@@ -16,6 +16,7 @@ from holdfast.supervisor import replacing, state, watching
 from holdfast.supervisor import running as supervisor_running
 from holdfast.supervisor.control import CONTROL, CONTROL_FILE
 from holdfast.web.doors import adoption
+from tests.simulation.between_hosts import linking
 from tests.simulation.descriptors import Descriptors, Sockets
 from tests.simulation.embedded import embedding
 from tests.simulation.environment import running_process
@@ -54,7 +55,7 @@ def _complain(text: str, *_: object) -> None:
     process.world.note(process.name, f"cannot start: {known}")
 
 
-def _welcome(*_: object) -> None:
+def _welcome(*_: object, **__: object) -> None:
     process = running_process()
     assert isinstance(process, Process)
     process.world.coverage.mark("a supervisor has welcomed its operator")
@@ -128,6 +129,7 @@ def supervising() -> Iterator[None]:
         for owner, name, replaced in _REPLACED:
             stack.enter_context(patch.object(owner, name, replaced))
         stack.enter_context(embedding())
+        stack.enter_context(linking())
         yield
 
 
@@ -138,9 +140,11 @@ _REPLACED: tuple[tuple[object, str, object], ...] = (
     (serve, "_welcome", _welcome),
     (logs, "configure", _nothing),
     (supervised, "os", Descriptors),
+    (supervised, "socket", Sockets),
     (data_directory, "os", Files),
     (data_directory, "socket_for_commands", _ForCommands),
     (compose, "listen_for_commands", _listen_for_commands),
+    (claiming, "listen_for_commands", _listen_for_commands),
     (compose, "socket", Sockets),
     (running_server, "socket", Sockets),
     (standing_in, "inherited", _inherited),

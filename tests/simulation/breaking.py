@@ -1,5 +1,6 @@
 """Breaks servers that are started meanwhile, in ways that end with a stack."""
 
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import ModuleType
@@ -7,7 +8,6 @@ from unittest.mock import patch
 
 from holdfast.store.format import log_scripts, scripts
 from holdfast.store.links.script import Script
-from holdfast.store.opening import lease_keeper
 
 # Enters what it changes, so that the change ends with the stack.
 Damage = Callable[[ExitStack], None]
@@ -44,8 +44,10 @@ def rewrite(stack: ExitStack, line: str, broken_line: str) -> None:
     assert any(line in each.source for each in known if isinstance(each, Script)), line
     with_frames = {of(one): of(other) for one, other in log_scripts._WITH_FRAME.items()}
     replace(stack, log_scripts, "_WITH_FRAME", with_frames)
-    for module in (scripts, log_scripts, lease_keeper):
-        _replace_all(stack, module, of)
+    for module in [*sys.modules.values()]:
+        # Wherever they are called.
+        if getattr(module, "__name__", "").startswith("holdfast."):
+            _replace_all(stack, module, of)
     for some in lists:
         stack.callback(some.__setitem__, slice(None), [*some])
         some[:] = map(of, some)

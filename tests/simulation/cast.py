@@ -79,6 +79,7 @@ class Cast:
     Args:
         seed: Decides it.
         is_full: Whether those of several shards may take part.
+        is_abroad: Whether several machines have the shards.
         divides: Whether the deployment is divided otherwise meanwhile.
         groups: Those that do, if the seed does not decide.
     """
@@ -88,6 +89,7 @@ class Cast:
         seed: int | str,
         *,
         is_full: bool,
+        is_abroad: bool = False,
         divides: bool = False,
         groups: frozenset[str] = frozenset(),
     ) -> None:
@@ -96,7 +98,7 @@ class Cast:
         self._posts = random.random() < _POSTS
         self._rivals = Random(f"{random.random()} rivals").random() < _RIVALS
         # Whether all shards have the same clocks, as those of one machine; and right ones.
-        self.is_on_one_machine = random.random() < _ON_ONE_MACHINE and is_full
+        self.is_on_one_machine = random.random() < _ON_ONE_MACHINE and is_full and not is_abroad
         self._is_full = is_full
         self._may_move = divides or not is_full
         self.trusts_clocks = True

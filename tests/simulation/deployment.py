@@ -16,18 +16,21 @@ from tests.simulation.books import Books
 from tests.simulation.cast import ALL_RULES, RULES, Rules
 from tests.simulation.embedded import Stores
 from tests.simulation.gluttons import LIMITS
+from tests.simulation.network import End
 from tests.simulation.oracle import Oracle, Publish, bucket_of, shard_of
 from tests.simulation.process import Process
 from tests.simulation.server import ADMIN_PORT, PORT, Post, Served, settings_of
 from tests.simulation.store.groups import Group
 from tests.simulation.store_site import StoreSite
-from tests.simulation.supervised import Unit
+from tests.simulation.supervised import LINK_PORT, SupervisedPost, Unit, Worker
 from tests.simulation.world import World
 
 _SERVERS = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
 # Where no client comes.
 _ASIDE = "aside-of-"
 _SHARED = "data"
+# Where hosts take the links of others.
+_HOSTS_PORT = 8443
 # How long supervisors may pause before they start servers again.
 _RECOVERS_S = 60.0
 # Where all shards are, if they have the same clocks.
@@ -42,6 +45,7 @@ class Deployment:
         has_shards: Whether each is a shard, and not a rival of the others.
         is_one_machine: Whether all shards have the same clocks.
         poll_s: How long servers hold a connect.
+        has_hosts: Whether several machines have the shards.
         has_operators: Whether somebody administers it.
         further: What servers are told besides.
     """
@@ -58,6 +62,7 @@ class Deployment:
         is_one_machine: bool,
         poll_s: float,
         is_supervised: bool = False,
+        has_hosts: bool = False,
         has_operators: bool = False,
         further: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
@@ -68,6 +73,8 @@ class Deployment:
         self._has_shards = has_shards
         self._is_one_machine = is_one_machine
         self._has_operators = has_operators
+        # The machines that have the shards of one deployment; none if one has them all.
+        self._hosts = _SERVERS[: world.random.choice((2, 3, 3))] if has_hosts else ()
         self._given: dict[str, Any] = {
             "durability": site.durability,
             "timeout": round(poll_s * 1000),
@@ -85,21 +92,33 @@ class Deployment:
         # Where servers are that have none.
         self.posts = [] if self.units else [self._post(number, count) for number in range(count)]
         # Where clients come.
-        self.doors = [*dict.fromkeys((each.name, PORT) for each in self.places)]
+        self.doors = [(each, PORT) for each in self._hosts] or [
+            *dict.fromkeys((each.name, PORT) for each in self.places)
+        ]
         self._of_bucket = first_map(site.shards).of_bucket
         if has_shards:
             oracle.has_one_speaker = False
             oracle.home_of = self._home_of
+        if self._hosts:
+            oracle.spoken_for = self._spoken_for
+            oracle.leases.speaks = lambda *which: self._spoken_for(*which) is not None
 
     def settings(self, number: int, host: str, **further: Any) -> Settings:
         """Return what a process at this address is told that has to do with a shard."""
         data, url = self._data_of(host), self._site.url_of(number)
         if self._has_operators:
             further["admin"] = f"{host}:{ADMIN_PORT}"
+        if self._hosts:
+            further |= {
+                "hosts": [f"{each}:{_HOSTS_PORT}" for each in self._hosts],
+                "own_host": host,
+                # The network has no real TLS.
+                **dict.fromkeys(("link_cert", "link_key", "link_ca"), "none.pem"),
+            }
         return settings_of(host, data, url, channels=self.rules, **self._given, **further)
 
     def _data_of(self, host: str) -> Path:
-        return self._home / (_SHARED if self._has_shards else host)
+        return self._home / (_SHARED if self._has_shards and not self._hosts else host)
 
     def token_at(self, host: str) -> str:
         """Return the token of operators at this address; the empty text if there is none yet."""
@@ -115,27 +134,45 @@ class Deployment:
         return Post(self._world, settings, self._oracle, placement, machine=machine)
 
     def _units(self, count: int) -> Iterator[Unit]:
-        """Yield a machine for all shards, or one for each rival."""
+        """Yield a machine for all shards, one for each rival, or some that share the shards."""
         journals = self._world.random.random() < 0.5
         workers = count if self._has_shards else 1
-        for host in _SERVERS[: 1 if self._has_shards else count]:
+        how_many = "shards" if self._hosts else "workers"
+        posts: Sequence[SupervisedPost] = ()
+        for host in self._hosts or _SERVERS[: 1 if self._has_shards else count]:
 
             def settings(number: int, host: str = host) -> Settings:
-                return self.settings(number, host, journal=journals, workers=workers)
+                return self.settings(number, host, journal=journals, **{how_many: workers})
 
-            yield Unit(
+            unit = Unit(
                 *(self._world, self._oracle),
                 host=host,
                 machine=host,
                 count=workers,
                 settings=settings,
                 stores=Stores(self._world, self._site),
+                posts=posts,
             )
+            if self._hosts:
+                posts = unit.posts
+            yield unit
 
     @property
     def places(self) -> Sequence[Served]:
         """Where servers are."""
+        if self._hosts:
+            return self.units[0].posts
         return [place for unit in self.units for place in unit.posts] or self.posts
+
+    @property
+    def has_hosts(self) -> bool:
+        """Whether several machines have the shards."""
+        return bool(self._hosts)
+
+    @property
+    def machines(self) -> Sequence[str]:
+        """The addresses between which servers have links."""
+        return self._hosts or [place.name for place in self.places]
 
     def start(self) -> None:
         """Start everything."""
@@ -156,6 +193,17 @@ class Deployment:
         """Return the server that has the session of a client, whatever its door."""
         return self.places[self._of_bucket[self._oracle.buckets[client]]].process
 
+    def _spoken_for(self, process: Process, end: End) -> int | None:
+        """Return the shard of a process if this end leads to its sessions: to a client or a door.
+
+        A door passes on what others say.
+        """
+        shard = process.shard if isinstance(process, Worker) else None
+        if client_id := self._oracle.leases.session_at(end):
+            return shard if shard == self._of_bucket[bucket_of(client_id)] else None
+        is_link = end.name[1] == _HOSTS_PORT or end.name[1] - LINK_PORT == shard
+        return shard if is_link else None
+
     def stores_of(self, client: str, publish: Publish) -> Sequence[Group] | None:
         """Return the stores that a message to a client needs; None if all shards are in one."""
         if not self._site.has_own:
@@ -175,10 +223,13 @@ class Deployment:
         if self._has_shards:
             places = places[shard : shard + 1]
         names = {place.process.name for place in places}
+        names |= {f"{host}/{shard}" for host in self._hosts}
         return [at for name, at in self._world.ends() if name in names]
 
     def stands_by(self, machine: str) -> bool:
-        """Return whether the server of a machine waits for another one to end."""
+        """Return whether a machine only refuses: it waits until another ends, or has no shard."""
+        if self._hosts:
+            return not any(each.name == machine and each.is_serving for each in self.units[0].posts)
         speaker = self._oracle.speaker
         return not self._has_shards and (speaker is None or speaker.name != machine)
 

@@ -69,6 +69,48 @@ class Connected:
     def getpeername(self) -> tuple[str, int]:
         return self.descriptor.end.peer.name
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def setblocking(self, _: bool) -> None:
+        pass
+
+    def setsockopt(self, *_: int) -> None:
+        pass
+
+    def recv(self, most: int) -> bytes:
+        """Return a part of what has come that was sent at once. Raises `OSError`."""
+        if not self.descriptor.end.is_readable:
+            raise BlockingIOError
+        return self.descriptor.end.read(most)
+
+    def watch(self, then: Callable[[], None]) -> bool:
+        """Call back whenever there is something to read. Returns whether there is now."""
+        self.descriptor.end.reader = _Watcher(then)
+        return self.descriptor.end.is_readable
+
+    def close(self) -> None:
+        self.descriptor.close()
+
+
+class _Watcher:
+    """Reads nothing by itself."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self.readable = then
+
+    def writable(self) -> None:
+        pass
+
+
+class Dialing:
+    """A socket that is not connected yet."""
+
+    connected: Connected | None = None
+
     def setblocking(self, _: bool) -> None:
         pass
 
@@ -76,7 +118,8 @@ class Connected:
         pass
 
     def close(self) -> None:
-        self.descriptor.close()
+        if self.connected is not None:
+            self.connected.close()
 
 
 class Packets:
@@ -88,6 +131,12 @@ class Packets:
         self._has_failed = self._is_closed = False
         self._on_readable: Callable[[], None] = unwatched
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def setblocking(self, _: bool) -> None:
         pass
 
@@ -95,7 +144,7 @@ class Packets:
         network = _network()
         listening = network.packets.get(path)
         is_near = listening is not None and listening.is_near(running_process())
-        if listening is None or not is_near or not network.gives:
+        if listening is None or not is_near or (listening.is_for_clients and not network.gives):
             raise FileNotFoundError(path)
         self.peer = listening.offer(self)
 
@@ -142,6 +191,9 @@ class Packets:
 
 class PacketListener:
     """Listens at a path, which only processes of the same machine find."""
+
+    # Whether connections of clients come here, and not those of other hosts.
+    is_for_clients = True
 
     def __init__(self) -> None:
         self._clocks = getattr(running_process(), "clocks", None)

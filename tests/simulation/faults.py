@@ -313,16 +313,23 @@ def part_from_clients(stage: Stage, duration_s: float) -> None:
 
 def part_from_store(stage: Stage, duration_s: float) -> None:
     post = stage.machine()
-    stage.oracle.cut_off.append((post.process, stage.world.now))
+    stage.oracle.cut_off += [
+        (each.process, stage.world.now) for each in stage.places if each.name == post.name
+    ]
     part(stage, post.name, stage.store().primary.host, duration_s)
 
 
-def part(stage: Stage, one: str, other: str, duration_s: float) -> None:
-    """Let nothing pass between two machines."""
+def part(
+    stage: Stage, one: str, other: str, duration_s: float, *, is_one_way: bool = False
+) -> None:
+    """Let nothing pass between two machines, or only from the first one to the other."""
     network = stage.world.network
     pair = frozenset((one, other))
+    # Who hears no answer is not connected, either.
     network.parted.add(pair)
     ends = [each for end in network.open_connections(one, other) for each in (end, end.peer)]
+    if is_one_way:
+        ends = [each for each in ends if each.name[0] == one]
     for end in ends:
         end.hold()
 
@@ -336,9 +343,9 @@ def part(stage: Stage, one: str, other: str, duration_s: float) -> None:
 
 def part_from_server(stage: Stage, duration_s: float) -> None:
     """Let nothing pass between two servers, and perhaps break their connections."""
-    if len(stage.places) == 1:
+    if len(stage.deployment.machines) == 1:
         return
-    one, other = stage.random.sample([place.name for place in stage.places], 2)
+    one, other = stage.random.sample(stage.deployment.machines, 2)
     part(stage, one, other, duration_s)
     for end in stage.world.network.open_connections(one, other):
         if stage.random.random() < _BREAKS:

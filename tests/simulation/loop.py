@@ -13,6 +13,7 @@ from holdfast.supervisor.packets import PacketSocket
 from tests.simulation.descriptors import (
     Connected,
     Descriptor,
+    Dialing,
     PacketListener,
     Packets,
     keep,
@@ -20,7 +21,7 @@ from tests.simulation.descriptors import (
 )
 from tests.simulation.holdings import Handle
 from tests.simulation.network import End, Listening, Network, Place
-from tests.simulation.transport import SimTransport
+from tests.simulation.transport import SimTransport, is_simulated
 
 _RESOLUTION_S = 1e-6
 # When to look again for room in a socket, and how long work in a thread takes.
@@ -93,7 +94,7 @@ class InheritedSocket(ListeningSocket):
             self._listening.on_waiting = unwatched
 
 
-_Watched = ListeningSocket | PacketListener | Packets | Handle
+_Watched = ListeningSocket | PacketListener | Packets | Handle | Connected
 
 
 def _end_of(fd: _Watched | PacketSocket) -> _Watched:
@@ -234,14 +235,28 @@ class SimLoop(asyncio.BaseEventLoop):
     async def create_connection(  # type: ignore[override] # only what servers use
         self,
         protocol_factory: Callable[[], asyncio.BaseProtocol],
-        host: str,
-        port: int,
+        host: str = "",
+        port: int = 0,
         *,
+        sock: Dialing | None = None,
         ssl: object = None,
         **_: object,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        assert ssl is None, "the simulated network has no TLS"
+        has_tls = is_simulated(ssl)
+        if sock is not None and sock.connected is not None:
+            return self._begin(sock.connected, protocol_factory(), has_tls=has_tls)
         return await self._begin_at((host, port), protocol_factory())
+
+    async def sock_connect(  # type: ignore[override] # of a simulated socket
+        self, sock: Dialing, address: Place
+    ) -> None:
+        sock.connected = Connected(keep(Descriptor(await self._connect(address))))
+
+    async def sock_sendall(  # type: ignore[override] # as above
+        self, sock: Dialing, data: bytes
+    ) -> None:
+        assert sock.connected is not None
+        sock.connected.descriptor.end.send(data)
 
     async def create_unix_connection(  # type: ignore[override] # only what servers use
         self, protocol_factory: Callable[[], asyncio.BaseProtocol], path: str
@@ -281,13 +296,12 @@ class SimLoop(asyncio.BaseEventLoop):
         ssl: object = None,
         **_: object,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        assert ssl is None, "the simulated network has no TLS"
-        return self._begin(sock, protocol_factory())
+        return self._begin(sock, protocol_factory(), has_tls=is_simulated(ssl))
 
     def _begin(
-        self, connected: Connected, protocol: asyncio.BaseProtocol
+        self, connected: Connected, protocol: asyncio.BaseProtocol, *, has_tls: bool = False
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        transport = SimTransport(self, connected, protocol)
+        transport = SimTransport(self, connected, protocol, has_tls=has_tls)
         self._transports.append(transport)
         transport.begin()
         return transport, protocol

@@ -19,7 +19,7 @@ class Mode:
 
     @property
     def is_supervised(self) -> bool:
-        return "--supervisor" in self.words or "embedded" in self.words
+        return any(each in self.words for each in ("--supervisor", "--hosts", "embedded"))
 
 
 # A seed of one server takes half a second, others up to four. A night plays many times as many, in

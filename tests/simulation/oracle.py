@@ -6,8 +6,9 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.simulation.judges.leases import Leases
+from tests.simulation.judges.speakers import Speakers
 from tests.simulation.network import End
-from tests.simulation.process import Life, Process
+from tests.simulation.process import Process
 
 if TYPE_CHECKING:
     from tests.simulation.store_site import Tail
@@ -104,6 +105,9 @@ class Oracle:
         self.judges_repeats = False
         # Whether one server at a time speaks to clients.
         self.has_one_speaker = True
+        # Returns the shard for whose sessions a server speaks by what it writes to a connection;
+        # None if it does not, or if that is not judged.
+        self.spoken_for: Callable[[Process, End], int | None] = lambda *_: None
         # The parts of the deployment in which clients have their sessions.
         self.buckets: dict[str, int] = {}
         # Returns which server has a receiver's session.
@@ -128,20 +132,19 @@ class Oracle:
         # Which servers were cut off from the store, and since when.
         self.cut_off: list[tuple[Process, float]] = []
         self.leases = Leases(CLIENTS)
-        # The processes that spoke, in the order in which they began, and faults of theirs.
-        self._speakers: list[Process] = []
-        self._spoke_at: dict[Process, float] = {}
-        self._interruptions: list[str] = []
+        # Those that spoke to clients, and for the sessions of each shard.
+        self._speakers = Speakers(None, now, self._has_lost)
+        self._speakers_of: dict[int, Speakers] = {}
 
     @property
     def speaker(self) -> Process | None:
         """The server that speaks to clients."""
-        return self._speakers[-1] if self._speakers else None
+        return self._speakers.last
 
     @property
     def had_one_speaker(self) -> bool:
         """Whether no other server has taken the place of one."""
-        return len(self._speakers) <= 1
+        return not self._speakers.were_several
 
     # What happens
 
@@ -256,33 +259,20 @@ class Oracle:
     def spoke(self, process: Process, end: End, data: bytes) -> None:
         """Note what a server wrote to a client: nobody speaks once another one has spoken."""
         self.leases.wrote(process, end, data)
-        is_to_client = end.peer.name[0] == CLIENTS
-        if (
-            not self.has_one_speaker
-            or not is_to_client
-            or (b'"successful":true' not in data and b'"data":' not in data)
-        ):
+        if b'"successful":true' not in data and b'"data":' not in data:
             return
-        speakers = self._speakers
-        if process not in speakers:
-            speakers.append(process)
-            self._spoke_at[process] = self.now()
-        elif speakers[-1] is not process and self._is_forgotten(speakers[-1]):
-            # Its store is again as it was before that one opened it.
-            speakers.remove(process)
-            speakers.append(process)
-        elif speakers[-1] is not process and len(self._interruptions) < _MOST_TOLD:
-            self._interruptions.append(
-                f"S2: process {process.pid} speaks at {self.now():.3f} on {end.label}, although "
-                f"process {speakers[-1].pid} has begun to"
-            )
+        if self.has_one_speaker:
+            if end.peer.name[0] == CLIENTS:
+                self._speakers.spoke(process, end.label)
+        elif (shard := self.spoken_for(process, end)) is not None:
+            if (its := self._speakers_of.get(shard)) is None:
+                its = Speakers(shard, self.now, self._has_lost)
+                self._speakers_of[shard] = its
+            its.spoke(process, end.label)
 
-    def _is_forgotten(self, process: Process) -> bool:
-        """Return whether a server has ended whose opening the store has lost."""
-        began_at = self._spoke_at[process]
-        return process.life is Life.ENDED and any(
-            tail.begin <= began_at <= tail.end for tail in self.lost_tails()
-        )
+    def _has_lost(self, at: float) -> bool:
+        """Return whether a store has lost what it was told then."""
+        return any(tail.begin <= at <= tail.end for tail in self.lost_tails())
 
     # What it means
 
@@ -297,7 +287,8 @@ class Oracle:
             since: When the last fault ended.
         """
         return [
-            *self._interruptions,
+            *self._speakers.violations,
+            *(each for its in self._speakers_of.values() for each in its.violations),
             *self.leases.violations,
             *self._lacking(),
             *self._unheard(since),

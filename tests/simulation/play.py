@@ -82,6 +82,8 @@ class Setting:
     divides: bool = False
     # Whether servers have a supervisor, instead of what stands for one.
     is_supervised: bool = False
+    # Whether several machines have the shards, each below a supervisor.
+    has_hosts: bool = False
     # Which groups of clients take part, if the seed does not decide.
     groups: frozenset[str] = frozenset()
     # The names of the faults that may happen, if not all may; and which of a seed's do not.
@@ -120,6 +122,7 @@ class Play:
         cast = Cast(
             world.seed,
             is_full=has_shards,
+            is_abroad=setting.has_hosts,
             divides=setting.divides,
             groups=setting.groups,
         )
@@ -134,6 +137,9 @@ class Play:
         self.oracle.has_one_copy = not setting.kind.has_replicas
         poll_s = random.choice(_POLL_S)
         count = random.choice((2, 2, 3) if has_shards else (1, 2, 2))
+        if setting.has_hosts:
+            # One for each host at least.
+            count = random.choice((3, 3, 4))
         is_embedded = setting.kind is Kind.EMBEDDED
         self._deployment = deployment = Deployment(
             *(world, home, self.oracle, site),
@@ -142,6 +148,7 @@ class Play:
             is_one_machine=has_shards and cast.is_on_one_machine,
             poll_s=poll_s,
             is_supervised=setting.is_supervised or is_embedded,
+            has_hosts=setting.has_hosts,
             has_operators=cast.has_operators,
             further=issuer.settings(home) if issuer is not None else {},
         )
@@ -241,7 +248,11 @@ class Play:
             without=setting.without,
         )
         self.schedule.begin(self.stage)
-        self.bench.know(self.schedule, self.stage.struck, has_shards=setting.has_shards)
+        self.bench.know(
+            *(self.schedule, self.stage.struck),
+            has_shards=setting.has_shards,
+            has_hosts=setting.has_hosts,
+        )
         division = self._division
         if division is not None:
             world.later(world.random.uniform(*_DIVIDES_S), division.begin)

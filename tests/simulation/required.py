@@ -21,6 +21,7 @@ def required(setting: Setting) -> Iterator[str]:
         has_shards=setting.has_shards,
         divides=setting.divides,
         is_supervised=setting.is_supervised,
+        has_hosts=setting.has_hosts,
     )
     yield from (f"fault {fault.__name__}" for fault in faults)
     for script in _SCRIPTS + (_SCRIPTS_OF_SHARDS if setting.has_shards else ()):

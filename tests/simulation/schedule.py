@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tests.simulation.faults import FAULTS, FAULTS_BY_NAME, FAULTS_OF_SHARDS, SUDDEN, Fault, Stage
+from tests.simulation.host_faults import FAULTS_OF_HOSTS
 from tests.simulation.store_faults import (
     FAULTS_OF_CLUSTERS,
     FAULTS_OF_EMBEDDED,
@@ -64,7 +65,12 @@ def _begin(stage: Stage, one: Occurrence) -> None:
 
 
 def possible(
-    kind: Kind, *, has_shards: bool, divides: bool = False, is_supervised: bool = False
+    kind: Kind,
+    *,
+    has_shards: bool,
+    divides: bool = False,
+    is_supervised: bool = False,
+    has_hosts: bool = False,
 ) -> Sequence[Fault]:
     """Return what may go wrong with such a store."""
     further = _FURTHER[kind]
@@ -73,6 +79,7 @@ def possible(
         # that divides tells no store again what that has lost.
         further = tuple(each for each in further if each not in FAULTS_OF_FILES)
     faults = (*FAULTS, *further, *(FAULTS_OF_SHARDS if has_shards else ()))
+    faults += FAULTS_OF_HOSTS if has_hosts else ()
     if kind is Kind.EMBEDDED:
         faults = beside_servers(faults)
     return below_supervisors(faults) if is_supervised else faults
@@ -100,6 +107,7 @@ def schedule(
             has_shards=has_shards,
             divides=divides,
             is_supervised=bool(stage.deployment.units),
+            has_hosts=stage.deployment.has_hosts,
         )
         if not among or each.__name__ in among
     ]

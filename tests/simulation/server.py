@@ -22,7 +22,7 @@ from holdfast.compose import (
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.listening import ADMIN, MAIN
-from holdfast.compose.placement import Placement
+from holdfast.compose.placement import Placement, data_of
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import Succession
 from holdfast.offline import tenure
@@ -63,13 +63,17 @@ _STOPS_S = 5.0
 class Served(Protocol):
     """The place of a server, to faults and clients."""
 
-    name: str
     # The server that is here, or was last.
     process: Process
     # How long it takes until there is another one, in seconds.
     pause_s: float
     # How often it ends soon after each start.
     crashes: int
+
+    @property
+    def name(self) -> str:
+        """The address of its machine."""
+        ...
 
 
 class Inherited(Succession):
@@ -256,7 +260,10 @@ def adapted() -> Iterator[None]:
     """Let servers not depend on this machine, and on how long things really take."""
 
     def name_in(directory: Path) -> str:
-        return f"lock of {directory.name}"
+        # Several hosts have one for each shard. Where all are differs in each run.
+        is_of_shard = directory.parent.name == data_of(directory, 1).parent.name
+        host = directory.parent.parent.name if is_of_shard else ""
+        return f"lock of {host} {directory.name}"
 
     def name(directory: DataDirectory) -> str:
         return name_in(directory.path)

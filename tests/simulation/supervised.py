@@ -3,7 +3,7 @@
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -47,6 +47,8 @@ class Worker(Process):
     """A server that an importer has forked."""
 
     unit: "Unit"
+    # Which shard it serves, or is about to.
+    shard: int | None = None
 
     def listen(self, host: str, port: int) -> ListeningSocket:
         with inside(self, self.loop):
@@ -62,10 +64,12 @@ class Worker(Process):
 
 
 class SupervisedPost:
-    """The place of one server: what faults and clients take for the server there."""
+    """The place of one server: what faults and clients take for the server there.
+
+    With several hosts, it is wherever the shard was last.
+    """
 
     def __init__(self, unit: "Unit", number: int, process: Process) -> None:
-        self.name = unit.host
         self.unit = unit
         self.number = number
         self.process = process
@@ -77,10 +81,15 @@ class SupervisedPost:
         self.crashes = 0
         self.is_stopped = self.is_restarting = False
 
-    def begins(self, process: Process) -> None:
+    @property
+    def name(self) -> str:
+        """The address of its machine."""
+        return self.unit.host
+
+    def begins(self, process: "Worker") -> None:
         """Note a process that is to serve here."""
         if self.process.life is Life.ENDED:
-            self.process, self.server = process, None
+            self.process, self.server, self.unit = process, None, process.unit
         if self.crashes:
             self.crashes -= 1
             world = self.unit.world
@@ -89,9 +98,11 @@ class SupervisedPost:
             # A supervisor pauses before it starts another one, which may also be that of a restart.
             self.unit.excuses.add("crash_server_often", world.now, crashes_in_s)
 
-    def serves(self, process: Process, server: RunningServer) -> None:
+    def serves(self, process: "Worker", server: RunningServer) -> None:
         """Note that a process serves here."""
-        self.process, self.server = process, server
+        if process.unit is not self.unit:
+            process.world.coverage.mark("a shard has moved to another host")
+        self.process, self.server, self.unit = process, server, process.unit
         if self._killed_at is not None:
             # The supervisor pauses after several.
             now = self.unit.world.now
@@ -114,6 +125,7 @@ class Unit:
 
     Args:
         settings: Returns what the server of a shard is told.
+        posts: The places of all shards, if other machines have them, too.
     """
 
     def __init__(
@@ -126,10 +138,13 @@ class Unit:
         count: int,
         settings: Callable[[int], Settings],
         stores: Stores,
+        posts: Sequence[SupervisedPost] = (),
     ) -> None:
         self.world = world
         # Knows when servers were away because others were killed.
         self.excuses = Excuses()
+        # The process that claims shards, where there are several hosts.
+        self.claimer: Process | None = None
         self.host = host
         self.count = count
         self._oracle = oracle
@@ -149,14 +164,18 @@ class Unit:
         self.bad_settings = self.bad_code = 0
         # What operators were told about restarts.
         self.answers: list[dict[str, Any]] = []
-        self.posts = [self._post(number) for number in range(count)]
+        for number in range(count):
+            self._place(number)
+        self.posts = [*posts] or [self._post(number) for number in range(count)]
 
-    def _post(self, number: int) -> SupervisedPost:
+    def _place(self, number: int) -> None:
         place = self.placement(number)
         if self._settings(number).redis is None:
             self.stores.place(place.data, number)
         places = self.world.network.places
         places[str(place.link_of(number))] = (self.host, LINK_PORT + number)
+
+    def _post(self, number: int) -> SupervisedPost:
         before = Worker(self.world, f"{self.host}/{number}", self.host, self._clocks)
         before.life = Life.ENDED
         return SupervisedPost(self, number, before)
@@ -228,6 +247,11 @@ class Unit:
     def living(self) -> list[Running]:
         """All processes that have not ended."""
         return [each for each in self._processes.values() if each.life is not Life.ENDED]
+
+    @property
+    def workers(self) -> list["Worker"]:
+        """The processes that have a shard, or are about to, and have not ended."""
+        return [each for each in self.living if isinstance(each, Worker) and each.shard is not None]
 
     # The family
 
@@ -314,7 +338,7 @@ class Unit:
         self, process: Worker, succession: Succession, placement: Placement
     ) -> AsyncIterator[RunningServer]:
         post = self.posts[placement.number]
-        process.name = f"{self.host}/{placement.number}"
+        process.name, process.shard = f"{self.host}/{placement.number}", placement.number
         post.begins(process)
         served = running(self._settings(placement.number), succession, placement)
         server = await served.__aenter__()

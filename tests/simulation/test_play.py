@@ -38,6 +38,13 @@ def test_no_fault_of_a_supervisor_breaks_a_promise() -> None:
     assert reached >= {"a supervisor has replaced its servers", "a supervisor ended"}, said
 
 
+def test_shards_move_between_hosts_without_a_broken_promise() -> None:
+    faults = "lose_machine,freeze_host,drain_host"
+    code, said = simulate("--hosts", "--seeds", "3", "--faults", faults, "--marks")
+    assert code == 0, said
+    assert "a shard has moved to another host" in said, said
+
+
 @pytest.mark.parametrize("more", [(), ("--supervisor",)])
 def test_a_seed_decides_the_same_in_each_run_whatever_ran_before(more: tuple[str, ...]) -> None:
     def digests(seeds: str) -> list[str]:

@@ -13,6 +13,19 @@ if TYPE_CHECKING:
 _AT_ONCE = 256 * 1024
 
 
+class SimTls:
+    """Lets both ends of a connection know each other's names. Bytes go as they are.
+
+    Nobody here reads or changes them on their way.
+    """
+
+
+def is_simulated(tls: object) -> bool:
+    """Return whether a connection is to have TLS, which is not the real one here."""
+    assert tls is None or isinstance(tls, SimTls), "the simulated network has no real TLS"
+    return tls is not None
+
+
 class SimTransport(_FlowControlMixin, asyncio.Transport):
     """Moves bytes between a protocol and one end of a connection."""
 
@@ -22,12 +35,20 @@ class SimTransport(_FlowControlMixin, asyncio.Transport):
     _protocol: Any
 
     def __init__(
-        self, loop: "SimLoop", connected: Connected, protocol: asyncio.BaseProtocol
+        self,
+        loop: "SimLoop",
+        connected: Connected,
+        protocol: asyncio.BaseProtocol,
+        *,
+        has_tls: bool = False,
     ) -> None:
         self._descriptor = connected.descriptor
         self._end = end = self._descriptor.end
-        names = {"peername": end.peer.name, "sockname": end.name}
-        super().__init__({**names, "socket": connected}, loop)
+        extra: dict[str, Any] = {"peername": end.peer.name, "sockname": end.name}
+        if has_tls:
+            # Each machine has a certificate for its address.
+            extra["peercert"] = {"subjectAltName": (("IP Address", end.peer.name[0]),)}
+        super().__init__({**extra, "socket": connected}, loop)
         self._sim_loop = loop
         self._protocol = protocol
         self._buffer = bytearray()

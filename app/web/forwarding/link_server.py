@@ -57,6 +57,11 @@ class LinkServer:
         return all(home.is_quiet for home in self._homes)
 
     @property
+    def is_quiet_here(self) -> bool:
+        """Whether all doors of this host have said so."""
+        return all(home.is_quiet or home.is_abroad for home in self._homes)
+
+    @property
     def is_settled(self) -> bool:
         """Whether everything that doors have forwarded over HTTP is answered."""
         return all(home.is_settled for home in self._homes)
@@ -88,9 +93,14 @@ class LinkServer:
             if home.passage is not None:
                 home.passage.open()
 
-    def begin_link(self) -> Link:
-        """Return the end of a new link, for a connection that is being made."""
+    def begin_link(self, *, is_abroad: bool = False) -> Link:
+        """Return the end of a new link, for a connection that is being made.
+
+        Args:
+            is_abroad: Whether the door is on another host.
+        """
         home = self._home()
+        home.is_abroad = is_abroad
         self._homes[home] = None
         home.link.ended.add_done_callback(lambda _: self._homes.pop(home, None))
         shards: list[int] = []

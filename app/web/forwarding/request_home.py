@@ -78,6 +78,9 @@ class Home:
         facts: What answers that shard about facts.
     """
 
+    # Whether the door is on another host.
+    is_abroad = False
+
     def __init__(
         self,
         scheduler: RequestSink,

@@ -163,7 +163,7 @@ class Receiver:
             else:
                 connection.abort()
         else:
-            link = self._server.begin_link()
+            link = self._server.begin_link(is_abroad=True)
             moving = self._links[key] = MovingTransport(link, ignore)
             link.ended.add_done_callback(lambda _: self._forget(key, moving))
             connection.owner = moving

@@ -131,6 +131,8 @@ class Answers:
         self._stands_by = facts.stands_by
         # Whether no other server takes the place of one that lives.
         self.has_shards = False
+        # Whether another machine goes on with the shards of one that does not run.
+        self.has_hosts = False
         # Whether an operator may have ended the session of a name between these times.
         self.was_ended: Callable[[str, float, float], bool] = lambda *_: False
         self._lives: dict[str, _Life] = {}
@@ -294,7 +296,7 @@ class Answers:
         elif excuses.met(_STOPS, _WITHOUT_STORE, life.since, failure.at):
             excuses.count(what, "a server that stopped without its store")
         else:
-            ends = KILLS if self.has_shards else None
+            ends = KILLS if self.has_shards and not self.has_hosts else None
             return excuses.excuse(what, life.since, failure.at, harmless=HARMLESS, only=ends)
         return True
 

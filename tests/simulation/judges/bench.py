@@ -87,9 +87,17 @@ class Bench:
 
     # What it means
 
-    def know(self, schedule: Schedule, struck: Mapping[float, Group], *, has_shards: bool) -> None:
+    def know(
+        self,
+        schedule: Schedule,
+        struck: Mapping[float, Group],
+        *,
+        has_shards: bool,
+        has_hosts: bool = False,
+    ) -> None:
         """Note what will go wrong, and, by its time, which store each fault will concern."""
         self.answers.has_shards = self.operations.has_shards = has_shards
+        self.answers.has_hosts = has_hosts
         self.order.know(schedule, struck)
         for each in schedule.occurrences:
             self.excuses.add(each.fault.__name__, each.at_s, each.duration_s)

@@ -11,6 +11,8 @@ HARMLESS: Final = frozenset(
     (
         *("restart", "ask_for_restart", "ask_by_signal"),
         *("restart_with_bad_settings", "restart_with_bad_code", "set_clock"),
+        # Shards move to other hosts in order.
+        "drain_host",
     )
 )
 # What excuses that servers are away while their deployment is written anew, and have other sessions
@@ -41,6 +43,12 @@ _HEALS_S: Final = {
     **dict.fromkeys(("crash_store_soon", "suspend_server_in_raise"), 8.0),
     # A server that has not run loses its lease, or its supervisor replaces it.
     **dict.fromkeys(("freeze_server", "suspend_server", "freeze_server_for_long"), 8.0),
+    # The next host takes its shards, one after another host that may have failed, too.
+    **dict.fromkeys(("freeze_host", "freeze_claimer", "kill_claimer"), 10.0),
+    **dict.fromkeys(("part_hosts", "part_hosts_one_way"), 8.0),
+    # Shards move one at a time, and what does not open one in five seconds loses it again.
+    **dict.fromkeys(("drain_host", "update_host"), 10.0),
+    **dict.fromkeys(("drain_host_and_kill", "drain_host_and_freeze"), 15.0),
     # Servers learn which store serves now, tell it what it lacks, and whose it is.
     **dict.fromkeys(LOSE_TAILS - {DIVISION}, 12.0),
     # A restart takes as long as its slowest step; whoever hangs is killed after five seconds, or

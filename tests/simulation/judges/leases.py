@@ -48,6 +48,8 @@ class Leases:
         self._sessions: dict[Place, str] = {}
         # Returns which server has the session with a client id.
         self.home_of: Callable[[str], Process | None] = lambda _: None
+        # Returns whether a server speaks for its sessions by what it writes to a connection.
+        self.speaks: Callable[[Process, End], bool] = self._is_home
         self.violations: list[str] = []
         self.judged = 0
 
@@ -60,14 +62,16 @@ class Leases:
         if RAISE in data:
             answered = self._leases[process].answered if process in self._leases else -inf
             self._leases[process] = _Lease(end, process.boot(), answered)
-        elif (
-            self.are_needed
-            and end.peer.name[0] == self._clients
-            and any(map(data.__contains__, _SAYS))
-        ):
-            client_id = self._sessions.get(end.peer.name, "")
-            if client_id and self.home_of(client_id) is process:
-                self._judge(process, end)
+        elif self.are_needed and any(map(data.__contains__, _SAYS)) and self.speaks(process, end):
+            self._judge(process, end)
+
+    def session_at(self, end: End) -> str:
+        """Return the id of the session whose client has the other end; empty if none has."""
+        return self._sessions.get(end.peer.name, "") if end.peer.name[0] == self._clients else ""
+
+    def _is_home(self, process: Process, end: End) -> bool:
+        client_id = self.session_at(end)
+        return client_id != "" and self.home_of(client_id) is process
 
     def read(self, process: Process, end: End, _: bytes) -> None:
         """Note that a server has read something."""

@@ -44,6 +44,18 @@ async def test_a_lost_link_is_made_again_where_the_store_says_that_the_shard_is(
         assert both.known.asked >= 2
 
 
+async def test_a_worker_that_leaves_does_not_wait_until_doors_of_other_hosts_leave(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    async with hall(tmp_path, certificates) as both:
+        await both.linked()
+        assert both.server.is_quiet_here
+        assert not both.server.is_quiet
+        # As a door of its own host is asked.
+        both.server.pause()
+        await until(lambda: both.server.is_quiet)
+
+
 async def test_a_worker_that_is_there_again_takes_connections_that_waited(
     tmp_path: Path, certificates: Certificates
 ) -> None:
