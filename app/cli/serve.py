@@ -23,7 +23,7 @@ from holdfast.cli.flags import ConfigFile, GivenSettings
 from holdfast.cli.output import complain
 from holdfast.cli.program import Program, WithManyOptions
 from holdfast.compose import CannotStart, Dismissed, running
-from holdfast.compose.placement import Placement, alone
+from holdfast.compose.placement import NO_SHARD, Placement, alone
 from holdfast.compose.succession import Succession
 from holdfast.distribution import name_clash
 from holdfast.settings import BackendSettings, ChannelSettings, Settings, WebhookSettings
@@ -34,6 +34,10 @@ from holdfast.supervisor.control import Channel, Say, given_channel, reason
 from holdfast.web.admin.tokens import OPERATOR_FILE
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from holdfast.compose.running_server import RunningServer
+    from holdfast.compose.shardless_door import RunningDoor
     from holdfast.compose.supervised import Supervised
 
 log = logging.getLogger(__name__)
@@ -213,7 +217,7 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
         from holdfast.compose.workers import place_of
 
         placement = await place_of(found, supervisor)
-    if not placement.is_alone:
+    if not placement.is_alone and placement.number != NO_SHARD:
         logs.configure(found.log_level, shard=placement.number, host=found.own_host)
     _name_process(supervisor, placement)
     if supervisor.is_stand_in:
@@ -237,7 +241,7 @@ async def _serve_in(
     is_first_start = not token.exists()
     async with AsyncExitStack() as stack:
         with supervisor.starting():
-            server = await stack.enter_async_context(running(found, supervisor, placement))
+            server = await stack.enter_async_context(_running(found, supervisor, placement))
         welcome = partial(_welcome, found, server.url, token if is_first_start else None)
         supervisor.welcome = welcome
         limits = {name: getattr(found, name) / 1000 for name in LIMITS}
@@ -256,12 +260,24 @@ async def _serve_in(
             _leave_at_once()
 
 
+def _running(
+    found: Settings, supervisor: "Supervised", placement: Placement
+) -> "AbstractAsyncContextManager[RunningServer | RunningDoor]":
+    if placement.number != NO_SHARD:
+        return running(found, supervisor, placement)
+    from holdfast.compose.shardless_door import running_door
+
+    return running_door(found, supervisor, placement)
+
+
 def _name_process(supervisor: "Supervised", placement: Placement) -> None:
     # A server without a supervisor keeps the name of its program.
-    from holdfast.supervisor.titles import SERVER, STAND_IN, name_process, server_of
+    from holdfast.supervisor.titles import DOOR, SERVER, STAND_IN, name_process, server_of
 
     if supervisor.is_stand_in:
         name_process(STAND_IN)
+    elif placement.number == NO_SHARD:
+        name_process(DOOR)
     else:
         name_process(SERVER if placement.is_alone else server_of(placement.number))
 

@@ -63,20 +63,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Administration:
-    """The parts that run for as long as the server."""
+class Administered:
+    """What listeners serve of it."""
 
     application: "web.Application"
-    letters: LetterSearch
-    replays: Replays
     alerts: Alerts
-    # What this process measures of itself, and the figures of the past.
-    own: OwnFigures
-    figures: FigureKeeper
     # What it does with other workers, if there are any.
     joint: "JointAdministration | None"
     # Proves logins of requests without a session; None if none is required.
     logins: "Logins | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Administration(Administered):
+    """The parts that run for as long as the server."""
+
+    letters: LetterSearch
+    replays: Replays
+    # What this process measures of itself, and the figures of the past.
+    own: OwnFigures
+    figures: FigureKeeper
 
 
 def make_administration(
@@ -175,12 +181,12 @@ def make_administration(
     by_login = None if login is None else login.logins.operator
     opened = OpenRequests(tokens)
     handlers = alone if joint is None else joint.handlers
-    admin = make_admin(handlers, tokens, clock, _feed_of(endpoint), by_login, opened)
+    admin = make_admin(handlers, tokens, clock, feed_of(endpoint), by_login, opened)
     tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
     run_until_closed(stack, tokens_watch.run())
     return Administration(
-        *(admin, letters.search, replays, alerts, own, keeper, joint),
-        login.logins if login else None,
+        *(admin, alerts, joint, login.logins if login else None),
+        *(letters.search, replays, own, keeper),
     )
 
 
@@ -271,7 +277,7 @@ def _operators(
     )
 
 
-def _feed_of(endpoint: Endpoint) -> Endpoint:
+def feed_of(endpoint: Endpoint) -> Endpoint:
     """Return the same server for the console, with another cookie: its sessions are separate.
 
     The cookie opens nothing without a token. It is not restricted to TLS, because operators may

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from holdfast.compose.agreeing import Agreeing
@@ -19,11 +20,12 @@ from holdfast.compose.host_door import listen_for_hosts, open_host_door
 from holdfast.compose.host_tokens import HostTokens
 from holdfast.compose.listen_addresses import find_addresses
 from holdfast.compose.listening import ListeningSockets, listen, listen_for_commands
-from holdfast.compose.placement import NO_SHARD, placed
+from holdfast.compose.placement import NO_SHARD, NO_SHARD_HERE, placed
 from holdfast.compose.supervised import LIMITS
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.distribution import release
 from holdfast.hosts.claims import Claims
+from holdfast.hosts.doors import DoorNeed
 from holdfast.hosts.rows import HostRow
 from holdfast.settings.host_list import HostList
 from holdfast.store.links.connection import StoreUnavailable
@@ -47,8 +49,6 @@ _LOOK_S = 0.5
 _STEP_S = 0.1
 # For how long the supervisor is not asked for the same again: it may be in the midst of a restart.
 _ASKED_S = 2.0
-# Operators who drain this host wait for it.
-_REASON = "host {} has no shard: others may serve"
 _OTHER_SERVER = (
     "hosts: the server {}, which has no such setting, has the store: stop it, and those with "
     "--standby, before you start hosts"
@@ -121,7 +121,11 @@ async def _begin(
     supervisor.ready(url=url, limits=limits)
     tokens = HostTokens(settings.data, store)
     agreeing = Agreeing(settings)
-    return Claimer(supervisor, claims, store, tokens, door, host_door, agreeing, url)
+    return Claimer(
+        *(supervisor, claims, store, tokens, door, host_door, agreeing, url),
+        own=placement.host,
+        door=placement.count,
+    )
 
 
 async def _refuse_another_kind(store: ClaimStore, claims: Claims) -> None:
@@ -138,7 +142,12 @@ async def _refuse_another_kind(store: ClaimStore, claims: Claims) -> None:
 
 
 class Claimer:
-    """Looks who has the shards, and has workers started for those that this host is to have."""
+    """Looks who has the shards, and has workers started for those that this host is to have.
+
+    Args:
+        door: What the supervisor calls a door without a shard, which serves as long as no worker
+            does.
+    """
 
     def __init__(
         self,
@@ -146,23 +155,32 @@ class Claimer:
         claims: Claims,
         store: ClaimStore,
         tokens: HostTokens,
-        door: "_Door",
+        refusing: "_Door",
         hosts: FrontDesk,
         agreeing: Agreeing,
         url: str,
+        *,
+        own: str,
+        door: int,
     ) -> None:
         self._supervisor = supervisor
         self._claims = claims
         self._store = store
         self._tokens = tokens
-        self._door = door
-        self._hosts = hosts
+        self._refusing = refusing
+        self._hosts, self._own = hosts, own
         self._agreeing = agreeing
         self._url = url
         # The shards that have a process on this host; and those that the supervisor was asked to
         # start one for, with when.
         self._here: set[int] = set()
         self._asked: dict[int, float] = {}
+        # The shards whose processes serve clients.
+        self._serving: set[int] = set()
+        # Whether there is a door besides, or is about to be, and whether it serves.
+        self._door, self._need = door, DoorNeed(asyncio.get_running_loop().time)
+        self._has_door = self._door_serves = False
+        self._asked_for_door = -inf
         # What the supervisor was asked last to have given away.
         self._given: Give | None = None
         # Tells people that this host serves, once.
@@ -186,6 +204,7 @@ class Claimer:
                 await self._look()
             if not self._is_paused:
                 self._claim()
+                self._mind_door()
                 self._give()
             await asyncio.sleep(_STEP_S)
 
@@ -252,10 +271,38 @@ class Claimer:
     def _give(self) -> None:
         """Have a shard given to the host that is to have it, if it is time."""
         wanted = self._claims.to_give()
+        is_last = wanted is not None and self._serving == {wanted.shard}
+        if is_last and not self._door_serves and self._need.is_awaited:
+            # Its clients go on there.
+            return
         if wanted is not None and wanted != self._given:
             log.info("this host gives shard %d to %s", wanted.shard, wanted.host)
             self._supervisor.say(Say.GIVE, shard=wanted.shard, host=wanted.host)
         self._given = wanted
+
+    def _mind_door(self) -> None:
+        """Have a door as long as no worker serves clients here."""
+        wanted = self._claims.to_give()
+        leaving = () if wanted is None else (wanted.shard,)
+        is_needed = self._need.is_there({*self._here, *self._asked}, self._serving, leaving)
+        now = asyncio.get_running_loop().time()
+        if now - self._asked_for_door < _ASKED_S:
+            return
+        if is_needed and not self._has_door and self._others_serve():
+            log.info("no worker serves clients here from now on: a door to other hosts does")
+            told = {"shard": self._door, "unraised": "", "offered": ""}
+            self._supervisor.say(Say.CLAIM, shards=[told])
+        elif self._door_serves and self._serving and not is_needed:
+            log.info("a worker serves clients here: the door ends")
+            self._supervisor.say(Say.GIVE, shard=self._door, host="")
+        else:
+            return
+        self._asked_for_door = now
+
+    def _others_serve(self) -> bool:
+        """Return whether this host may serve clients, of shards that other hosts have."""
+        owners = self._claims.shown().owners.values()
+        return not self._claims.is_twin and any(host != self._own for host in owners)
 
     async def do_as_asked(self) -> None:
         """Do what the supervisor asks for, until another process goes on here, or it has ended."""
@@ -283,15 +330,18 @@ class Claimer:
             asked.close()
 
     async def _have(self, told: Mapping[str, list[int]]) -> None:
-        self._here = set(told["shards"])
-        for each in told["failed"]:
+        self._has_door = self._door in told["shards"]
+        self._door_serves = self._door in told["serving"]
+        self._here = {*told["shards"]} - {self._door}
+        self._serving = {*told["serving"]} - {self._door}
+        for each in {*told["failed"]} - {self._door}:
             self._claims.failed(each)
         if told["serving"]:
-            await self._door.close()
+            await self._refusing.close()
             welcome, self.welcome = self.welcome, ignore
             welcome(self._url)
         else:
-            await self._door.open()
+            await self._refusing.open()
 
     async def end(self) -> None:
         """Let others know at once that this host takes no shards any more."""
@@ -309,7 +359,7 @@ class _Door:
     ) -> None:
         self._origins = Origins(settings.allow_origin)
         self._places = [(addresses.main, sockets.main), (addresses.admin, sockets.admin)]
-        self._reason = _REASON.format(settings.own_host)
+        self._reason = NO_SHARD_HERE.format(settings.own_host)
         self._doors: list[StandbyDoor] = []
 
     async def open(self) -> None:

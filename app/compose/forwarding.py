@@ -15,7 +15,7 @@ from holdfast.bayeux.wire.caller import Speaker
 from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.cluster.shards import ShardMap
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.placement import Placement
+from holdfast.compose.placement import NO_SHARD, Placement
 from holdfast.compose.succession import Succession
 from holdfast.distribution import release
 from holdfast.supervisor.control import FAR_LINK, LINK
@@ -30,7 +30,7 @@ from holdfast.web.forwarding.link_keeper import LinkKeeper
 from holdfast.web.forwarding.link_server import LinkServer
 from holdfast.web.forwarding.newcomers import Newcomers
 from holdfast.web.forwarding.passages import Inlet, PassageOut
-from holdfast.web.forwarding.request_door import Door, DoorParts, bucket_of_newcomer
+from holdfast.web.forwarding.request_door import AnyShard, Door, DoorParts, bucket_of_newcomer
 from holdfast.web.forwarding.request_home import Home
 from holdfast.web.forwarding.spread_publishes import AllShards
 from holdfast.web.front.listener import Listener
@@ -123,6 +123,11 @@ class Forwarding:
         """Whether this process has links to all other shards."""
         return all(far.is_linked for far in self._far.values())
 
+    @property
+    def reaches_any(self) -> bool:
+        """Whether this process has a link to another shard."""
+        return any(far.is_linked for far in self._far.values())
+
     def reaches(self, shard: int) -> bool:
         """Return whether a shard is there, or away for no longer than a restart takes."""
         return not self._far[shard].is_away
@@ -142,7 +147,8 @@ class Forwarding:
         own = self._hello.host
         if self._hosts is None or not own:
             return {}
-        return {self._placement.number: own, **self._hosts.of_shards}
+        here = {} if self._placement.number == NO_SHARD else {self._placement.number: own}
+        return {**here, **self._hosts.of_shards}
 
     @property
     def figures(self) -> DoorFigures:
@@ -182,6 +188,8 @@ class Forwarding:
             *(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of),
             *(bayeux.state.request_limits, self._gives),
         )
+        if number == NO_SHARD:
+            parts = parts._replace(anywhere=AnyShard(self._far).next)
         if login is None or login.backend is None:
             return Door(parts)
         from holdfast.web.forwarding.request_asking import AskingDoor
@@ -225,11 +233,17 @@ class Forwarding:
             self._far_listening = kept(FAR_LINK, path, succession, PACKETS)
 
     async def open(self, endpoint: Endpoint, stack: AsyncExitStack) -> None:
-        """Take what others forward, and begin to connect to them. The stack ends both.
+        """Take what others forward, and begin to connect to them. The stack ends both."""
+        if self._listening is not None:
+            await self._serve_links(endpoint, self._listening, stack)
+        for far in self._far.values():
+            far.outlet = endpoint.coalescer
+        for keeper in self._keepers.values():
+            run_until_closed(stack, keeper.run())
 
-        Raises `CannotStart`.
-        """
-
+    async def _serve_links(
+        self, endpoint: Endpoint, listening: socket.socket, stack: AsyncExitStack
+    ) -> None:
         core = HomeCore(endpoint.bayeux, endpoint.clock, endpoint.gate)
         per_frame = endpoint.options.ws_messages_per_frame
 
@@ -241,17 +255,11 @@ class Forwarding:
 
         server = LinkServer(self._hello, home)
         stack.callback(server.close)
-        if self._listening is None:
-            raise RuntimeError("the socket for links is not open")
-        await server.open(self._listening)
+        await server.open(listening)
         self._server = server
         if self._hosts is not None and self._far_listening is not None:
             self._receiver = self._hosts.receiver(server, self._hello, self._far_listening)
             stack.callback(self._receiver.close)
-        for far in self._far.values():
-            far.outlet = endpoint.coalescer
-        for keeper in self._keepers.values():
-            run_until_closed(stack, keeper.run())
 
     async def share(
         self,

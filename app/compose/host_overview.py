@@ -1,6 +1,7 @@
 """Shows operators all hosts, whichever of them they ask, and passes on what they want of one."""
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import orjson
@@ -44,6 +45,12 @@ class HostOverview:
             unowned=overview.unowned,
             moves=[ShardMove(*each) for each in overview.moves()],
         )
+
+    async def is_drained(self, host: str) -> bool:
+        """Return whether operators want a host to have no shard; not if that is unknown."""
+        with suppress(StoreUnavailable):
+            return (await self._store.wishes([host]))[0] is not None
+        return False
 
     async def drain(self, host: str, who: str, now_ms: int) -> None:
         """Let a host give its shards away. Raises `StoreUnavailable`."""

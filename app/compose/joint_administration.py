@@ -30,7 +30,7 @@ class JointAdministration:
     """Answers for all shards, at any worker.
 
     Args:
-        number: This shard.
+        number: This shard, or `NO_SHARD`.
         own: What answers for it.
         homes: Says which shard has what.
         new_id: Returns an id that no shard gives to anything else.
@@ -79,4 +79,5 @@ class JointAdministration:
         self._asked.answering = self._here.answer_other
         stack.callback(self._commands.close)
         stack.push_async_callback(self._asked.close)
-        return JointMetrics(self._shards, metrics.text, self._restarts)
+        own = metrics.text if self._shards.has_own else None
+        return JointMetrics(self._shards, own, self._restarts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import holdfast
 from holdfast.bayeux.server import Bayeux
-from holdfast.compose.administration import Administration
+from holdfast.compose.administration import Administered
 from holdfast.compose.connection_limits import ConnectionLimits, make_limits
 from holdfast.compose.directory_watch import DirectoryWatch
 from holdfast.compose.endpoint import hosts_of
@@ -50,7 +50,7 @@ class ServedApplications:
     websockets: WebSocketFrontEnd
     heads: Heads
     readiness: Readiness
-    administration: Administration
+    administration: Administered
     # None if there is only one shard.
     forwarding: "Forwarding | None" = None
     own: OwnFigures = field(default_factory=OwnFigures)

@@ -248,8 +248,8 @@ class RunningServer:
         self.listener.stop_accepting()
         self.heads.end_connections()
         # Pending data leaves first; then connections are closed without waiting.
-        await _within(timeout_s / 2, self._let_go)
-        await _within(timeout_s / 2, self._close)
+        await within(timeout_s / 2, self._let_go)
+        await within(timeout_s / 2, self._close)
         if not self.storage.is_fenced and self.storage.store.is_available:
             await self._give_to_the_next()
 
@@ -287,7 +287,7 @@ class RunningServer:
         await asyncio.gather(*(each.close() for each in self.doors.listeners.values()))
 
 
-async def _within(seconds: float, close: Callable[[], Awaitable[None]]) -> None:
+async def within(seconds: float, close: Callable[[], Awaitable[None]]) -> None:
     """Wait this long at most: some clients never answer, others never read."""
     try:
         async with asyncio.timeout(seconds):

@@ -40,11 +40,11 @@ def forwarding_of(
     from holdfast.compose.forwarding import Forwarding
 
     shards = map_of(storage.origin.division.shards)
-    hosts = _host_links(settings, placement, stack)
+    hosts = host_links(settings, placement, stack)
     return Forwarding(placement, shards, storage.store.deployment.name, clock, hosts)
 
 
-def _host_links(
+def host_links(
     settings: "Settings", placement: "Placement", stack: AsyncExitStack
 ) -> "HostLinks | None":
     """Return what makes links to other hosts; None without a list of hosts."""

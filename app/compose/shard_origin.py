@@ -59,6 +59,12 @@ async def origin_of_others(
     Returns the keys of this shard, too: in the generation that the first one has. Raises
     `ShardElsewhere` if another server has the deployment, and this is a host.
     """
+    origin = await common_origin(settings, placement)
+    return origin, await _in_generation(origin, link, keys)
+
+
+async def common_origin(settings: Settings, placement: Placement) -> Origin:
+    """Read the origin in the store of the first shard, once it is there. Raises `CannotStart`."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _LIMIT_S
     while True:
@@ -75,7 +81,7 @@ async def origin_of_others(
     if placement.host and not origin.has_hosts:
         raise ShardElsewhere("a server without hosts has the deployment")
     _check(origin.division, settings, placement)
-    return origin, await _in_generation(origin, link, keys)
+    return origin
 
 
 def store_of(shard: int, placement: Placement, settings: Settings) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from holdfast.compose.running_server import RunningServer
+    from holdfast.compose.shardless_door import RunningDoor
 
 log = logging.getLogger(__name__)
 
@@ -256,7 +257,7 @@ class Supervised(Succession):
             self._channel.send(say=Say.ALIVE)
 
 
-async def do_as_asked(supervisor: Supervised, server: "RunningServer") -> bool:
+async def do_as_asked(supervisor: Supervised, server: "RunningServer | RunningDoor") -> bool:
     """Do what the supervisor asks for. Returns whether another process serves now.
 
     If not, the server must end: its supervisor has, or it can neither leave nor go on.
@@ -287,7 +288,7 @@ async def do_as_asked(supervisor: Supervised, server: "RunningServer") -> bool:
 class _Orders:
     """What a server does as its supervisor asks."""
 
-    def __init__(self, supervisor: Supervised, server: "RunningServer") -> None:
+    def __init__(self, supervisor: Supervised, server: "RunningServer | RunningDoor") -> None:
         self._supervisor, self._server = supervisor, server
         # By which the connections are handed over, once this server is about to leave.
         self._door = -1
@@ -321,7 +322,9 @@ class _Orders:
         self._door = -1
 
 
-async def _give(supervisor: Supervised, server: "RunningServer", asked: Parcel) -> bool:
+async def _give(
+    supervisor: Supervised, server: "RunningServer | RunningDoor", asked: Parcel
+) -> bool:
     """Give this shard to another host, and the connections to another server of this one.
 
     Returns whether the other host has it.

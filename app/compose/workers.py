@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.placement import Placement, alone, data_of, placed
+from holdfast.compose.placement import NO_SHARD, Placement, alone, data_of, placed
 from holdfast.compose.supervised import Supervised
 from holdfast.settings import Settings
 from holdfast.settings.server import MOST_WORKERS
@@ -97,6 +97,8 @@ async def place_of(settings: Settings, supervisor: Supervised) -> Placement:
         if settings.hosts:
             number, claim = number - 1, supervisor.claim
             supervisor.claimed = Claimed(claim.get("unraised", ""), claim.get("offered", ""))
+            if number == supervisor.shards:
+                number = NO_SHARD
         return placed(settings, number, supervisor.shards, Path(supervisor.links))
     stored = await _stored(settings) if settings.workers == "auto" else None
     count = count_of(settings, is_supervised=True, stored=stored)

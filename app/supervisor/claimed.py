@@ -1,6 +1,7 @@
 """The servers of shards that this host has claimed, where a deployment has several hosts.
 
-The first process of the supervisor has no shard: it says which ones are to have servers here.
+The first process of the supervisor has no shard: it says which ones are to have servers here. One
+server more, whose number follows the last shard, is a door to the shards of other hosts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,6 +48,8 @@ class Claimed:
 
     def text_of(self, place: Place) -> str:
         """Return whose the process of a place is, for people."""
+        if place.number > self._supervisor.shards:
+            return " that is a door"
         return f" of shard {self.shard_of(place)}" if place.number else " that claims shards"
 
     def claim(self, wanted: Sequence[Mapping[str, Any]]) -> None:
@@ -108,7 +111,8 @@ class Claimed:
             self.tell()
         else:
             shard = self.shard_of(place)
-            log("error", f"shard {shard} cannot be opened here, and is left to other hosts")
+            if shard < supervisor.shards:
+                log("error", f"shard {shard} cannot be opened here, and is left to other hosts")
             self.tell(failed=[shard])
 
     def tell(self, failed: Sequence[int] = ()) -> None:

@@ -13,6 +13,8 @@ STAND_IN = "holdfast-standin"
 SERVER = "holdfast-server"
 # The first process on a host of several.
 CLAIMER = "holdfast-claim"
+# The one that serves clients on a host without a shard.
+DOOR = "holdfast-door"
 # The system cuts off the rest.
 _LONGEST = 15
 

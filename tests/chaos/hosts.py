@@ -25,6 +25,7 @@ SHARDS = 6
 NAMES = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 _CLAIMER = "holdfast-claim"
 _WORKER = "holdfast/"
+_DOOR = "holdfast-door"
 # On a busy machine, a host that starts late gets its shards after the minute in which they stay
 # with those that were faster.
 READY_S = LIMIT_S + 90.0
@@ -82,6 +83,11 @@ class Host(Twin):
             for pid, name in self._servers()
             if name.startswith(_WORKER)
         }
+
+    @property
+    def has_door(self) -> bool:
+        """Whether a process without a shard serves clients, or is about to."""
+        return any(name == _DOOR for _, name in self._servers())
 
     def _servers(self) -> Iterable[tuple[int, str]]:
         for importer in children(self.supervisor_pid):

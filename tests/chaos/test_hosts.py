@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.hosts import NAMES, Hosts, Ways, three_hosts
+from tests.chaos.hosts import NAMES, READY_S, Hosts, Ways, three_hosts, until
 from tests.chaos.test_workers import Member, Traffic
 from tests.chaos.twin import LIMIT_S, Twin
 from tests.serving import ROOT, environment
@@ -93,8 +93,10 @@ async def test_a_host_that_comes_back_gets_its_shards_and_nobody_handshakes_anew
         await first.kill_all()
         await play.goes_on("host killed", HOST_S)
         first.begin()
-        # It is ready when it has its first shard again.
+        # It serves clients at once.
         await first.serves(LIMIT_S)
+        await play.goes_on("host came back", 1.5)
+        await until(lambda: first.shards, READY_S)
         await play.goes_on("a shard came back", 1.5)
 
 

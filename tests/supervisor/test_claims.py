@@ -165,3 +165,21 @@ def test_a_shard_that_is_lost_during_a_restart_ends_it_at_once(stage: Stage) -> 
     assert time.monotonic() - began < LIMIT_S
     assert pids(stage, 0, 5) == {place: before[place] for place in (0, 5)}
     until(lambda: last_had(stage) == "has [4] serving [4]")
+
+
+def test_a_door_without_a_shard_gives_its_connections_to_a_server_of_a_shard(host: Stage) -> None:
+    # Its number is behind those of all shards.
+    host.plan(shards=6, claims=[*CLAIMED, 6])
+    until(lambda: last_had(host) == "has [1, 4, 6] serving [1, 4, 6]")
+    host.plan(shards=6, claims=CLAIMED, gives=6)
+    until(lambda: last_had(host) == ALL_SERVE)
+    assert host.notes().count("gives its shard to another") == 1
+    assert host.notes().count("adopts") == 1
+
+
+def test_a_door_that_does_not_start_is_no_loss_of_a_shard(stage: Stage) -> None:
+    begun(stage, **{"opened.7": "exit"})
+    stage.plan(shards=6, claims=[*CLAIMED, 6], **{"opened.7": "exit"})
+    until(lambda: "has [1, 4] serving [1, 4] failed [6]" in stage.notes())
+    assert "the server that is a door has ended" in stage.log()
+    assert "left to other hosts" not in stage.log()

@@ -50,6 +50,11 @@ class AsksOut:
 
         return take
 
+    @property
+    def is_linked(self) -> bool:
+        """Whether a question would reach the shard now."""
+        return self._link is not None and self._link.is_open
+
     def begin(self, link: Link) -> None:
         """Use a new link."""
         self._link = link

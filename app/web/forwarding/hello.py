@@ -12,6 +12,8 @@ from holdfast.web.forwarding.shard_link import Link
 # ends of a link take the highest that they have in common.
 FORM: Final = 1
 HIGHEST: Final = FORM
+# The number of a door on a host without a shard. No link leads to it.
+NO_SHARD: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Hello:
             return f"release {peer.release} has frames of form {peer.forms}, not {self.forms}"
         if (peer.deployment, peer.count) != (self.deployment, self.count):
             return f"it belongs to another deployment, {peer.deployment}, of {peer.count} shards"
-        if peer.shard == self.shard or not 0 <= peer.shard < self.count:
+        if peer.shard == self.shard or not NO_SHARD <= peer.shard < self.count:
             return f"it says that it is shard {peer.shard}"
         return None
 

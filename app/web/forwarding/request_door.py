@@ -1,5 +1,6 @@
 """A door: passes each request to the shard that has its session, in this process or another."""
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
@@ -29,6 +30,10 @@ SubjectOf = Callable[[Json, Caller], str | None]
 Gives = Callable[[int, bytes, Exchange], bool]
 
 
+def _here() -> None:
+    """Let this process handle what belongs to no shard in particular."""
+
+
 class DoorParts(NamedTuple):
     """What a door passes requests to, and how it finds out where they belong.
 
@@ -40,6 +45,8 @@ class DoorParts(NamedTuple):
         limits: Beyond these, any shard refuses a request.
         gives: Gives the connection of a request to the shard that has to handle it; returns False
             if it stays.
+        anywhere: Returns the shard that handles what belongs to none in particular, or None for
+            this process.
     """
 
     own: RequestSink
@@ -49,6 +56,23 @@ class DoorParts(NamedTuple):
     subject_of: SubjectOf
     limits: RequestLimits
     gives: Gives
+    anywhere: Callable[[], int | None] = _here
+
+
+class AnyShard:
+    """Deals out what belongs to no shard in particular, among those that can be reached."""
+
+    def __init__(self, shards: Mapping[int, FarShard]) -> None:
+        self._shards = shards
+        self._turns = deque(shards)
+
+    def next(self) -> int:
+        """Return whose turn it is. If none can be reached, one of them may be soon."""
+        for _ in self._shards:
+            self._turns.rotate(-1)
+            if self._shards[self._turns[0]].takes:
+                break
+        return self._turns[0]
 
 
 class Door:
@@ -61,6 +85,7 @@ class Door:
         self._shards = parts.shards
         self._subject_of = parts.subject_of
         self._gives = parts.gives
+        self._anywhere = parts.anywhere
         self._limits = parts.limits
         # The shards of clients that were here lately, by their ids as most requests have them: they
         # need not be checked again.
@@ -70,6 +95,8 @@ class Door:
 
     def receive(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
         shard = self._home_of(body, exchange)
+        if shard is None:
+            shard = self._anywhere()
         if isinstance(exchange.pipe, Socket):
             shard = self._home_by_socket(exchange.pipe, shard, body)
         if shard is not None:

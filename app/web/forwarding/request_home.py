@@ -23,6 +23,7 @@ from holdfast.web.forwarding.frames import (
     unpack_request,
 )
 from holdfast.web.forwarding.given_replies import MOST_GIVEN
+from holdfast.web.forwarding.hello import NO_SHARD
 from holdfast.web.forwarding.home_core import HomeCore
 from holdfast.web.forwarding.parking import RETRY_S
 from holdfast.web.forwarding.passages import Inlet, PassageIn
@@ -141,8 +142,11 @@ class Home:
         return not self._exchanges
 
     def begin(self, shard: int) -> None:
-        """Serve the door of this shard."""
+        """Serve the door of this shard, or one without a shard."""
         self._asks.begin(self.link)
+        if shard == NO_SHARD:
+            # Nothing comes from it but what clients send.
+            return
         if self.passage is not None:
             self.passage.begin(self.link, shard)
         if self.facts is not None:

@@ -61,7 +61,7 @@ class AtHomes(Generic[Q, A]):
 
     async def answer(self, home: int, question: Q) -> A:
         """Return the answer of the home. Raises `RequestRefused` if it does not answer."""
-        if home == self._shards.number:
+        if self._shards.is_own(home):
             return await self._here(question)
         if not (question.wait_s and self._streams.may_wait):
             return await self._ask(home, replace(question, wait_s=0.0))
@@ -109,6 +109,23 @@ def _is_empty(answer: Answer | EventAnswer) -> bool:
     return not (found or answer.error)
 
 
+class _HomesByRule:
+    """The homes of channels as a door without a shard knows them: as rules say."""
+
+    def __init__(self, shards: Shards) -> None:
+        self._shards = shards
+
+    def homes_of(self, pattern: str) -> Sequence[int]:
+        """Return the shards that may order channels of the pattern, or any if none has to."""
+        shards = self._shards
+        if not pattern.endswith("*"):
+            home = shards.homes.of_channel(pattern)
+            return (shards.number if home is None else home,)
+        found = shards.homes.of_pattern(pattern)
+        # There may be channels without a home.
+        return found if len(found) == 1 else sorted({shards.number, *found})
+
+
 class JointStreams:
     """Reads the histories of all shards.
 
@@ -136,7 +153,9 @@ class JointStreams:
             answer=EventAnswer,
         )
         self.asking = Asking(
-            self._histories.answer, self._events.answer, bayeux.state.homes, shards.number, division
+            *(self._histories.answer, self._events.answer),
+            bayeux.state.homes if shards.has_own else _HomesByRule(shards),
+            *(shards.number, division),
         )
 
     def handlers(self) -> Sequence[Handler]:

@@ -11,7 +11,7 @@ from holdfast.web.joint.rules import Same
 def among(shards: Shards, own: Handler) -> Handler:
     """Return what answers a route for all shards."""
     rule = RULES[own.route.handler]
-    if isinstance(rule, Same):
+    if isinstance(rule, Same) and shards.has_own:
         return own
 
     async def answer(ask: Ask) -> object:

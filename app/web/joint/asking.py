@@ -122,7 +122,7 @@ class Shards:
     """The administrations of all shards, this one among them.
 
     Args:
-        number: This shard.
+        number: This shard; none has a negative number, and then this is a door without a shard.
         links: Ask the other ones.
         here: Answers for this one.
         new_id: Returns an id that no shard gives to anything else.
@@ -137,14 +137,26 @@ class Shards:
         new_id: Callable[[], str],
         homes: Homes,
     ) -> None:
-        self.number, self.new_id, self.homes = number, new_id, homes
+        self._number, self.new_id, self.homes = number, new_id, homes
         self._links, self._here = links, here
+        self.has_own = number >= 0
         # Held while an answer is made that is so large that there should be one at a time.
         self.making_large = asyncio.Lock()
 
     @property
+    def number(self) -> int:
+        """This shard, or else one that can be reached."""
+        if self.has_own:
+            return self._number
+        return next((shard for shard, link in self._links.items() if link.is_linked), 0)
+
+    @property
     def numbers(self) -> range:
-        return range(1 + len(self._links))
+        return range(self.has_own + len(self._links))
+
+    def is_own(self, shard: int) -> bool:
+        """Return whether this process has the shard."""
+        return shard == self._number
 
     async def ask_all(
         self, ask: Ask, limit_s: float | None = None, id: str = ""
@@ -164,7 +176,7 @@ class Shards:
         """
         if limit_s is None:
             limit_s = READ_S if ask.route.method == "GET" else CHANGE_S
-        if shard == self.number:
+        if self.is_own(shard):
             limit_s = max(limit_s, _OWN_S)
         try:
             async with asyncio.timeout(None if limit_s == math.inf else limit_s):
@@ -177,7 +189,7 @@ class Shards:
 
     async def open(self, shard: int, ask: Ask, id: str = "") -> tuple[int, Parts]:
         """Return the status of an answer, and its parts, to be closed. Raises `Unreachable`."""
-        if shard == self.number:
+        if self.is_own(shard):
             parts = self._here.answer(ask, id)
         else:
             head = json.dumps([ask.route.handler, {**ask.given}, ask.who, id]).encode()

@@ -21,14 +21,14 @@ class JointMetrics:
     """The metrics of all workers.
 
     Args:
-        own: Returns the page of this worker.
+        own: Returns the page of this worker; None at a door without a shard.
         restarts: Returns how often each shard got another worker, also one that is missing.
     """
 
     def __init__(
         self,
         shards: Shards,
-        own: Callable[[Form], Awaitable[bytes]],
+        own: Callable[[Form], Awaitable[bytes]] | None,
         restarts: Callable[[int], int] = lambda _: 0,
     ) -> None:
         self._shards = shards
@@ -37,10 +37,14 @@ class JointMetrics:
 
     async def text(self, form: Form) -> bytes:
         """Return the page."""
-        others = [each for each in self._shards.numbers if each != self._shards.number]
+        shards = self._shards
+        others = [each for each in shards.numbers if not shards.is_own(each)]
         ask = Ask(METRICS, {"form": form.value}, "reader")
-        asked = (self._shards.ask(each, ask) for each in others)
-        own, found = await asyncio.gather(self._own(form), asyncio.gather(*asked))
+        asked = (shards.ask(each, ask) for each in others)
+        here = [(shards.number, self._own)] if self._own is not None else []
+        own, found = await asyncio.gather(
+            asyncio.gather(*(page(form) for _, page in here)), asyncio.gather(*asked)
+        )
         answers = [each for each in found if has_it(each)]
         # A worker that is not restarted yet may know one form only.
         pages = {
@@ -48,9 +52,9 @@ class JointMetrics:
             for each in answers
             if each.json.get("form", Form.TEXT.value) == form.value
         }
-        pages[self._shards.number] = own
-        answered = {shard: shard in pages for shard in self._shards.numbers}
-        restarts = {shard: self._restarts(shard) for shard in self._shards.numbers}
+        pages |= {shard: page for (shard, _), page in zip(here, own, strict=True)}
+        answered = {shard: shard in pages for shard in shards.numbers}
+        restarts = {shard: self._restarts(shard) for shard in shards.numbers}
         of_all = _of_all(answered, restarts, form)
         return joined([_joined(dict(sorted(pages.items()))), of_all], form)
 

@@ -15,6 +15,7 @@ from holdfast.web.admin.ndjson import lines_in
 from holdfast.web.admin.sorting import Sorting, not_its_cursor, sorting_of
 from holdfast.web.forwarding.asks import Unreachable
 from holdfast.web.joint.asking import (
+    CHANGE_S,
     ROUTE,
     SWEEP_S,
     UNREACHABLE,
@@ -47,7 +48,14 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """All workers answer the same, so the one that was asked answers."""
+    """All workers answer the same, so the one that was asked answers; for a door, any other."""
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        # What there is of hosts takes some looks.
+        answer = await shards.ask(shards.number, ask, CHANGE_S)
+        if not has_it(answer):
+            raise refusal([answer])
+        return answer.json
 
 
 @dataclass(frozen=True, slots=True)

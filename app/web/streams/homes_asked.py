@@ -1,13 +1,20 @@
 """Where readers of histories are answered: at the homes of the channels."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from holdfast.bayeux.server import Bayeux
-from holdfast.delivery.ports.homes import HomesPort
 from holdfast.web.streams.event_answers import EventAnswer, EventQuestion, EventsHere
 from holdfast.web.streams.history_answers import Answer, Question, StreamsHere
 from holdfast.web.streams.readers_here import ReadersHere
+
+
+class KnowsHomes(Protocol):
+    """What a door knows of the homes of channels."""
+
+    def homes_of(self, pattern: str, /) -> Sequence[int | None]:
+        """Return the shards that may order channels of the pattern; None stands for this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +23,7 @@ class Asking:
 
     history: Callable[[int, Question], Awaitable[Answer]]
     events: Callable[[int, EventQuestion], Awaitable[EventAnswer]]
-    homes: HomesPort | None
+    homes: KnowsHomes | None
     # This shard.
     number: int
     # What differs if any channel has another home; empty if there is one shard.

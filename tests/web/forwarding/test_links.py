@@ -510,3 +510,19 @@ async def test_a_link_that_is_cut_is_made_again(path: Path) -> None:
         both.inlet.way.cut()
         await until(lambda: both.far.passage.sent == (2, 0))
         assert both.inlet.lost == [(0, 1)]
+
+
+async def test_a_door_without_a_shard_sends_requests_alone(path: Path) -> None:
+    async with ends(path, door=replace(HOME, shard=hellos.NO_SHARD)) as both:
+        await both.listen()
+        await both.linked()
+        assert both.inlet.opened == 0
+        assert both.server.is_held
+
+
+def test_no_link_leads_to_a_door_without_a_shard() -> None:
+    door = replace(HOME, shard=hellos.NO_SHARD)
+    assert door.fault_of(HOME) is None
+    assert HOME.fault_of(door) is None
+    assert door.fault_of(door) is not None
+    assert HOME.fault_of(replace(HOME, shard=-2)) is not None

@@ -20,10 +20,14 @@ class Home:
     """Another shard, which answers at once."""
 
     number = 0
+    has_own = True
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.asked = 0
+
+    def is_own(self, shard: int) -> bool:
+        return shard == self.number
 
     async def ask(self, *_: Any) -> Answered:
         self.asked += 1
