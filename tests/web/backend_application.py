@@ -59,7 +59,13 @@ class BackendApplication:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        server = self._runner.server
         await self._runner.cleanup()
+        # What was just being accepted comes after all others have been closed.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        if server is not None:
+            await server.shutdown(0)
 
     def settings(self, **more: Any) -> Json:
         """The table of the settings that has this application asked."""
