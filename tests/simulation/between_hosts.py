@@ -11,8 +11,8 @@ from unittest.mock import patch
 from holdfast.compose import forwarding, host_links
 from holdfast.compose.succession import Succession
 from holdfast.supervisor import titles
-from holdfast.web.host_links import far_keeper, front_desk, receiver
-from tests.simulation.descriptors import Dialing, Packets, Sockets
+from holdfast.web.host_links import front_desk, receiver
+from tests.simulation.descriptors import Packets, Sockets
 from tests.simulation.environment import running_process
 from tests.simulation.holdings import Handle, Thing
 from tests.simulation.process import Process
@@ -33,17 +33,6 @@ class _Certificates:
 
     def __init__(self, *_: object) -> None:
         pass
-
-
-class _Dialing:
-    """Stands for the module `socket` where a host connects to another one."""
-
-    SOCK_STREAM, IPPROTO_TCP = socket.SOCK_STREAM, socket.IPPROTO_TCP
-    TCP_NODELAY = socket.TCP_NODELAY
-
-    @staticmethod
-    def socket(*_: int) -> Dialing:
-        return Dialing()
 
 
 class Desk(Thing):
@@ -138,7 +127,6 @@ def linking() -> Iterator[None]:
 _REPLACED: tuple[tuple[object, str, object], ...] = (
     (forwarding, "kept", _kept),
     (host_links, "LinkCertificates", _Certificates),
-    (far_keeper, "socket", _Dialing),
     (front_desk, "socket", Sockets),
     (receiver, "socket", Sockets),
     (titles, "name_process", _name_process),

@@ -106,22 +106,6 @@ class _Watcher:
         pass
 
 
-class Dialing:
-    """A socket that is not connected yet."""
-
-    connected: Connected | None = None
-
-    def setblocking(self, _: bool) -> None:
-        pass
-
-    def setsockopt(self, *_: int) -> None:
-        pass
-
-    def close(self) -> None:
-        if self.connected is not None:
-            self.connected.close()
-
-
 class Packets:
     """A connected `SOCK_SEQPACKET`: packets are at the other end at once, with descriptors."""
 

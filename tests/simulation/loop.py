@@ -13,7 +13,6 @@ from holdfast.supervisor.packets import PacketSocket
 from tests.simulation.descriptors import (
     Connected,
     Descriptor,
-    Dialing,
     PacketListener,
     Packets,
     keep,
@@ -235,28 +234,25 @@ class SimLoop(asyncio.BaseEventLoop):
     async def create_connection(  # type: ignore[override] # only what servers use
         self,
         protocol_factory: Callable[[], asyncio.BaseProtocol],
-        host: str = "",
-        port: int = 0,
+        host: str,
+        port: int,
         *,
-        sock: Dialing | None = None,
         ssl: object = None,
         **_: object,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        has_tls = is_simulated(ssl)
-        if sock is not None and sock.connected is not None:
-            return self._begin(sock.connected, protocol_factory(), has_tls=has_tls)
+        assert ssl is None, "TLS begins behind some plain bytes"
         return await self._begin_at((host, port), protocol_factory())
 
-    async def sock_connect(  # type: ignore[override] # of a simulated socket
-        self, sock: Dialing, address: Place
-    ) -> None:
-        sock.connected = Connected(keep(Descriptor(await self._connect(address))))
-
-    async def sock_sendall(  # type: ignore[override] # as above
-        self, sock: Dialing, data: bytes
-    ) -> None:
-        assert sock.connected is not None
-        sock.connected.descriptor.end.send(data)
+    async def start_tls(  # type: ignore[override] # of a simulated transport
+        self,
+        transport: SimTransport,
+        protocol: asyncio.BaseProtocol,
+        sslcontext: object,
+        **_: object,
+    ) -> SimTransport:
+        assert is_simulated(sslcontext)
+        transport.begin_tls(protocol)
+        return transport
 
     async def create_unix_connection(  # type: ignore[override] # only what servers use
         self, protocol_factory: Callable[[], asyncio.BaseProtocol], path: str
@@ -296,12 +292,15 @@ class SimLoop(asyncio.BaseEventLoop):
         ssl: object = None,
         **_: object,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        return self._begin(sock, protocol_factory(), has_tls=is_simulated(ssl))
+        made = self._begin(sock, protocol := protocol_factory())
+        if is_simulated(ssl):
+            made[0].begin_tls(protocol)
+        return made
 
     def _begin(
-        self, connected: Connected, protocol: asyncio.BaseProtocol, *, has_tls: bool = False
-    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        transport = SimTransport(self, connected, protocol, has_tls=has_tls)
+        self, connected: Connected, protocol: asyncio.BaseProtocol
+    ) -> tuple[SimTransport, asyncio.BaseProtocol]:
+        transport = SimTransport(self, connected, protocol)
         self._transports.append(transport)
         transport.begin()
         return transport, protocol

@@ -33,22 +33,15 @@ class SimTransport(_FlowControlMixin, asyncio.Transport):
     _maybe_pause_protocol: Callable[[], None]
     _maybe_resume_protocol: Callable[[], None]
     _protocol: Any
+    _extra: dict[str, Any]
 
     def __init__(
-        self,
-        loop: "SimLoop",
-        connected: Connected,
-        protocol: asyncio.BaseProtocol,
-        *,
-        has_tls: bool = False,
+        self, loop: "SimLoop", connected: Connected, protocol: asyncio.BaseProtocol
     ) -> None:
         self._descriptor = connected.descriptor
         self._end = end = self._descriptor.end
-        extra: dict[str, Any] = {"peername": end.peer.name, "sockname": end.name}
-        if has_tls:
-            # Each machine has a certificate for its address.
-            extra["peercert"] = {"subjectAltName": (("IP Address", end.peer.name[0]),)}
-        super().__init__({**extra, "socket": connected}, loop)
+        names = {"peername": end.peer.name, "sockname": end.name}
+        super().__init__({**names, "socket": connected}, loop)
         self._sim_loop = loop
         self._protocol = protocol
         self._buffer = bytearray()
@@ -61,6 +54,11 @@ class SimTransport(_FlowControlMixin, asyncio.Transport):
         self._protocol.connection_made(self)
         if self._end.is_readable:
             self.readable()
+
+    def begin_tls(self, protocol: asyncio.BaseProtocol) -> None:
+        """Let both ends know each other: each machine has a certificate for its address."""
+        self._protocol = protocol
+        self._extra["peercert"] = {"subjectAltName": (("IP Address", self._end.peer.name[0]),)}
 
     # The network
 
