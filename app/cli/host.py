@@ -1,5 +1,6 @@
 """`holdfast host`: shows the machines of a deployment, and has one give its shards away."""
 
+import asyncio
 import time
 from typing import Annotated
 from urllib.parse import quote
@@ -7,8 +8,10 @@ from urllib.parse import quote
 import typer
 
 from holdfast.cli.asking import asks, says
+from holdfast.cli.deployment import settings_of
 from holdfast.cli.failures import Exit, failed
-from holdfast.cli.options import ToServer
+from holdfast.cli.flags import ConfigFile
+from holdfast.cli.options import ToServer, Yes, confirm
 from holdfast.cli.output import Column, Json, answer, note, print_items, print_json, since, spinner
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Server, readiness
@@ -75,6 +78,29 @@ def uncordon(*, host: Host) -> None:
     """Let a machine have shards again, before the ten minutes end."""
 
 
+@program.command("renew")
+def renew(
+    *,
+    shard: Annotated[int, typer.Argument(min=0, help="Its number.")],
+    config: ConfigFile = None,
+    yes: Yes = False,
+) -> None:
+    """Let a shard begin again whose store has come back empty, without what it had.
+
+    Its sessions and messages are lost, unless you restore the store instead. Run this on a machine
+    of the deployment, with its settings; the others may run.
+
+    Example: holdfast host renew 3
+    """
+    with settings_of(config, None) as settings:
+        confirm(f"Give up the sessions and messages of shard {shard}?", yes=yes)
+        # It needs no server.
+        from holdfast.offline.renewal import renew as prepare
+
+        asyncio.run(prepare(settings, shard))
+    note(f"a host opens shard {shard} within seconds")
+
+
 def _wait(server: Server, host: str) -> None:
     """Wait until a host has no shard. Raises `Exit` if others do not take them."""
     last: list[int] | None = None
@@ -119,4 +145,9 @@ def _remarks(found: Json) -> list[str]:
     ]
     moves = [f"shard {each['shard']} moves to {each['target']}" for each in found["moves"]]
     unowned = [f"no living host has shard {shard}" for shard in found["unowned"]]
-    return [*differing, *unowned, *moves]
+    emptied = [
+        f"the store of shard {shard} has come back empty, and no host opens it: restore it, or run "
+        f"holdfast host renew {shard}"
+        for shard in found["emptied"]
+    ]
+    return [*differing, *emptied, *unowned, *moves]

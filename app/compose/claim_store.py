@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from holdfast.hosts.existing import record_of, recorded_in
 from holdfast.hosts.rows import HostRow, HostRows, pack
 from holdfast.hosts.watching import ShardSeen
 from holdfast.settings.host_list import HostList
@@ -24,7 +25,7 @@ DRAIN_MS = 600_000
 # Stand for the rows, and the wish that this host is drained, among the numbers of shards.
 _ROWS = -1
 _WISH = -2
-_NAMES = ("epoch", "lease", "host", "offer", "node")
+_NAMES = ("epoch", "lease", "host", "offer", "node", "deployment")
 # Before the names of files with tokens. No host has such a name.
 _OF_TOKENS = "/"
 Seen = Mapping[int, ShardSeen | None]
@@ -54,6 +55,8 @@ class ClaimStore:
         self._late: set[int] = set()
         # The operators' tokens as of the last look, by the names of their files.
         self.tokens: dict[str, bytes] = {}
+        # The shards that were opened once, as far as the rows say it.
+        self.recorded: set[int] = set()
         # Whether operators want this host to have no shards, as of the last look; None: unknown.
         self.is_to_drain: bool | None = None
         self._rows = HostRows(HostList.parse(settings.hosts).names)
@@ -99,6 +102,7 @@ class ClaimStore:
             for name, text in marked.items()
             if name.startswith(_OF_TOKENS)
         }
+        self.recorded = recorded_in(marked)
         return self._rows.read(found)
 
     def _is_new(self, reader: Reader) -> bool:
@@ -135,6 +139,11 @@ class ClaimStore:
     async def write(self, row: HostRow) -> None:
         """Write the row of this host. Raises `StoreUnavailable`."""
         await self._first.ask("HSET", self._hosts, self._own, pack(row))
+
+    async def record(self, shards: Sequence[int]) -> None:
+        """Note that these shards were opened once. Raises `StoreUnavailable`."""
+        for each in shards:
+            await self._first.ask("HSET", self._hosts, record_of(each), "1")
 
     async def remove(self) -> None:
         """Remove the row of this host. Raises `StoreUnavailable`."""

@@ -16,6 +16,7 @@ from holdfast.compose.agreeing import Agreeing
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.claim_store import ClaimStore
 from holdfast.compose.data_directory import claimed
+from holdfast.compose.emptied import EMPTIED
 from holdfast.compose.host_door import listen_for_hosts, open_host_door
 from holdfast.compose.host_tokens import HostTokens
 from holdfast.compose.listen_addresses import find_addresses
@@ -135,7 +136,7 @@ async def _refuse_another_kind(store: ClaimStore, claims: Claims) -> None:
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + LEASE_S + _LOOK_S
     while loop.time() < ends_at:
-        claims.see(*await store.read(), ())
+        claims.see(*await store.read(), (), store.recorded)
         if claims.other_server:
             raise CannotStart(_OTHER_SERVER.format(claims.other_server))
         await asyncio.sleep(_LOOK_S)
@@ -191,6 +192,8 @@ class Claimer:
         self._is_twin = False
         # The server without hosts that has the deployment, if any.
         self._other_server = ""
+        # The shards whose store has come back empty.
+        self._emptied: list[int] = []
         # Whether another process is about to go on here, and whether it does.
         self._is_paused = self.is_succeeded = False
 
@@ -214,7 +217,7 @@ class Claimer:
         self._drain(self._store.is_to_drain)
         now = asyncio.get_running_loop().time()
         self._asked = {shard: at for shard, at in self._asked.items() if now - at < _ASKED_S}
-        claims.see(shards, rows, {*self._here, *self._asked})
+        claims.see(shards, rows, {*self._here, *self._asked}, self._store.recorded)
         if claims.is_twin:
             if not self._is_twin:
                 log.error("another host has the name of this one: give each its own in own_host")
@@ -222,6 +225,7 @@ class Claimer:
             return
         self._is_twin = False
         self._mind(claims.other_server)
+        self._mourn(claims.emptied)
         if rows is not None:
             self._agreeing.compare(rows, claims.shown().living)
         if rows is not None and (self._telling is None or self._telling.done()):
@@ -235,10 +239,18 @@ class Claimer:
             self._supervisor.fenced()
         self._other_server = other_server
 
+    def _mourn(self, emptied: list[int]) -> None:
+        """Log which shards have lost their store, when these are others than before."""
+        for shard in emptied:
+            if shard not in self._emptied:
+                log.error("%s", EMPTIED.format(shard))
+        self._emptied = emptied
+
     async def _tell(self, row: HostRow | None) -> None:
         """Tell the other hosts what they are to know."""
         with suppress(StoreUnavailable):
             await self._tokens.look(self._store.tokens)
+            await self._store.record(self._claims.unrecorded)
             if row is not None:
                 digest = self._agreeing.digest()
                 told = replace(row, release=release(), url=self._url, digest=digest)

@@ -33,7 +33,7 @@ class HostOverview:
             self.names, shards=self._shards, capacity=self._capacity, clock=boot_clock()
         )
         while not overview.is_over:
-            overview.see(*await self._store.read())
+            overview.see(*await self._store.read(), self._store.recorded)
             await asyncio.sleep(LOOK_S)
         if overview.rows is None:
             raise StoreUnavailable("the store of shard 0, which says what hosts there are, is away")
@@ -43,6 +43,7 @@ class HostOverview:
                 _host(name, overview, wish) for name, wish in zip(self.names, wishes, strict=True)
             ],
             unowned=overview.unowned,
+            emptied=overview.emptied,
             moves=[ShardMove(*each) for each in overview.moves()],
         )
 

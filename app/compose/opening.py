@@ -72,6 +72,10 @@ async def open_storage(
             raise
         raise CannotStart(f"{error}; {REMEDY}") from error
     keys = await keys_of(link, settings.namespace, shard)
+    if placement.host:
+        from holdfast.compose.emptied import refuse_emptied
+
+        await refuse_emptied(settings, placement, link, keys)
     with _telling(on_lost):
         origin, keys = await _origin(settings, placement, link, keys)
     replicas = None

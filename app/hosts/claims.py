@@ -9,6 +9,7 @@ from hashlib import blake2b
 from math import inf
 from typing import Final
 
+from holdfast.hosts.existing import Existing
 from holdfast.hosts.moving import Give, Moves, Scene
 from holdfast.hosts.naming import OwnName
 from holdfast.hosts.preference import order_of, targets
@@ -85,6 +86,7 @@ class Claims:
         self._clock = clock
         self._shards = {shard: WatchedShard(clock) for shard in range(shards)}
         self._others = WatchedHosts(own, {*hosts} - {own}, clock)
+        self._existing = Existing(shards)
         self._name = OwnName(nonce, clock)
         self._moves = Moves(own, clock)
         # When this host first looked.
@@ -107,6 +109,7 @@ class Claims:
         shards: Mapping[int, ShardSeen | None],
         rows: Mapping[str, HostRow] | None,
         here: Collection[int],
+        recorded: Collection[int] = (),
     ) -> None:
         """Take note of what has answered since the last call. Read everything twice a second.
 
@@ -116,11 +119,13 @@ class Claims:
             rows: As they were before this host wrote its own; None if they were not read.
             here: The shards that have a worker on this host, or are about to: whatever that does,
                 they are not claimed again.
+            recorded: The shards that were opened once, as far as the rows say it.
         """
         self._begun = min(self._begun, self._clock())
         self._here = frozenset(here)
         for shard, seen in shards.items():
             self._shards[shard].saw(seen)
+        self._existing.saw(shards, None if rows is None else recorded)
         if (first := self._shards[0].seen) is not None:
             self._is_of_hosts = first.host != "" or first.epoch == ""
         if rows is not None:
@@ -141,6 +146,17 @@ class Claims:
         watched = (each for shard, each in self._shards.items() if shard not in self._here)
         return next((each.seen.node for each in watched if each.is_owned and each.seen), "")
 
+    @property
+    def emptied(self) -> list[int]:
+        """The shards that exist, and whose store is empty for longer than a living holder needs."""
+        empty = self._existing.emptied
+        return [shard for shard in empty if self._shards[shard].claimable_s >= LEASE_S]
+
+    @property
+    def unrecorded(self) -> list[int]:
+        """The shards of which the rows are to say that they were opened once."""
+        return self._existing.unrecorded
+
     # What to do
 
     def row(self) -> HostRow | None:
@@ -160,6 +176,7 @@ class Claims:
             self._claim_of(shard, self._shards[shard])
             for shard in self._that_hosts_may_have()
             if shard not in self._here and not self._has_failed(shard)
+            if self._existing.may_open(shard)
         ]
         return [claim for claim in found if claim is not None]
 

@@ -1,8 +1,9 @@
 """What an operator is shown of all hosts and shards, by a few looks of any process."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from holdfast.hosts.existing import Existing
 from holdfast.hosts.preference import targets
 from holdfast.hosts.rows import HostRow, HostState
 from holdfast.hosts.watching import ShardSeen, WatchedShard
@@ -39,15 +40,24 @@ class Overview:
     ) -> None:
         self._hosts, self._capacity, self._clock = hosts, capacity, clock
         self._shards = {shard: WatchedShard(clock) for shard in range(shards)}
+        self._existing = Existing(shards)
         self._moving = {host: RivalLease(clock) for host in hosts}
         self._ends_at = clock() + LEASE_S
         # The rows that were read last; None if none were.
         self.rows: Mapping[str, HostRow] | None = None
 
     def see(
-        self, shards: Mapping[int, ShardSeen | None], rows: Mapping[str, HostRow] | None
+        self,
+        shards: Mapping[int, ShardSeen | None],
+        rows: Mapping[str, HostRow] | None,
+        recorded: Collection[int] = (),
     ) -> None:
-        """Take note of a look: None for what could not be read."""
+        """Take note of a look: None for what could not be read.
+
+        Args:
+            recorded: The shards that were opened once, as far as the rows say it.
+        """
+        self._existing.saw(shards, None if rows is None else recorded)
         for shard, seen in shards.items():
             self._shards[shard].saw(seen)
         if rows is None:
@@ -88,6 +98,11 @@ class Overview:
     def unowned(self) -> list[int]:
         """The shards whose holder is not known to live, or whose store cannot be read."""
         return sorted(self._shards.keys() - self.owners.keys())
+
+    @property
+    def emptied(self) -> list[int]:
+        """The shards that exist, and whose store is empty: no host opens them."""
+        return self._existing.emptied
 
     def moves(self) -> list[Move]:
         """Return what is to move between hosts that live, in the order in which it does."""

@@ -29,6 +29,8 @@ class ShardSeen:
     offer: str
     # The name of the server that opened it last, for people.
     node: str = ""
+    # The name of the deployment, which a shard that is to begin again has before its first epoch.
+    deployment: str = ""
 
 
 class WatchedShard:

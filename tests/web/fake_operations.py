@@ -260,7 +260,7 @@ def some_hosts() -> Hosts:
         a_host("b.example", 1, 2, 5),
         a_host("c.example", state="away", release=None, url=None),
     ]
-    return Hosts(items, unowned=[4], moves=[ShardMove(5, "b.example", "a.example")])
+    return Hosts(items, unowned=[4], emptied=[], moves=[ShardMove(5, "b.example", "a.example")])
 
 
 def a_topic(channel: str, **fields: Any) -> Topic:

@@ -53,4 +53,8 @@ class Hosts:
         list[Count],
         Field(description="Shards that no living host has, or whose store cannot be read."),
     ]
+    emptied: Annotated[
+        list[Count],
+        Field(description="Shards whose store has come back empty: no host opens them."),
+    ]
     moves: Annotated[list[ShardMove], Field(description="What moves, the next one first.")]

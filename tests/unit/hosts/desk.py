@@ -33,6 +33,8 @@ class Desk:
         self.rows: dict[str, HostRow] | None = {
             host: HostRow("n-" + host, 0) for host in HOSTS if host != own
         }
+        # The shards that the rows say were opened once.
+        self.recorded: set[int] = set()
         # Whose leases and rows are raised.
         self.raised = {*range(SHARDS)}
         self.living = {*HOSTS} - {own}
@@ -49,7 +51,7 @@ class Desk:
                 row = self.rows[host]
                 self.rows[host] = replace(row, n=row.n + 1, view=self.view or row.view)
         here = {shard for shard, seen in self.shards.items() if seen and seen.host == self.own}
-        self.claims.see(self.shards, self.rows, here & self.raised)
+        self.claims.see(self.shards, self.rows, here & self.raised, self.recorded)
         own = self.claims.row()
         if own is not None and self.rows is not None:
             self.rows[self.own] = own

@@ -10,6 +10,7 @@ from holdfast.hosts.watching import ShardSeen
 from tests.unit.hosts.desk import HOSTS, SHARDS, TARGETS, Desk, place_of, shard_of
 
 OWN, OTHER = shard_of("a"), shard_of("b")
+EMPTY = ShardSeen("", "", "", "")
 
 
 def until_claimed(desk: Desk, shard: int, step_s: float = 0.1) -> float:
@@ -388,3 +389,73 @@ def test_nothing_is_claimed_before_the_first_shard_says_whether_it_is_of_hosts()
     desk.shards[0] = None
     desk.look()
     assert desk.claimed() == {OWN}
+
+
+def test_a_shard_whose_store_came_back_empty_is_not_opened_as_a_new_one() -> None:
+    desk = Desk()
+    desk.looks(1)
+    # What this process has seen, it knows as long as it lives.
+    desk.shards[OWN] = EMPTY
+    desk.looks(2)
+    # Its holder may live, and open it again.
+    assert desk.claims.emptied == []
+    desk.looks(20)
+    assert desk.claimed() == set()
+    assert desk.claims.emptied == [OWN]
+    # An operator gives up what it had.
+    desk.shards[OWN] = replace(EMPTY, deployment="d")
+    desk.looks(20)
+    assert desk.claimed() == {OWN}
+    assert desk.claims.emptied == []
+
+
+def test_a_host_that_starts_knows_by_the_rows_which_shards_were_opened_once() -> None:
+    desk = Desk()
+    desk.shards[OWN] = EMPTY
+    desk.recorded = {OWN}
+    desk.looks(20)
+    assert desk.claimed() == set()
+    desk = Desk()
+    desk.shards[OWN] = EMPTY
+    desk.looks(20)
+    assert desk.claimed() == {OWN}
+
+
+def test_a_new_shard_is_not_opened_before_the_rows_were_read() -> None:
+    desk = Desk()
+    desk.shards[OWN], desk.rows = EMPTY, None
+    desk.looks(20)
+    assert desk.claimed() == set()
+
+
+def test_what_was_opened_once_is_recorded_again_where_the_record_is_gone() -> None:
+    desk = Desk()
+    desk.recorded = {*range(SHARDS)} - {OWN}
+    desk.looks(1)
+    assert desk.claims.unrecorded == [OWN]
+    desk.recorded = {*range(SHARDS)}
+    desk.look()
+    assert desk.claims.unrecorded == []
+    desk.recorded = set()
+    desk.look()
+    assert desk.claims.unrecorded == [*range(SHARDS)]
+
+
+def test_the_first_shard_is_new_only_if_all_are() -> None:
+    desk = Desk(own=TARGETS[0])
+    last = desk.shards[SHARDS - 1]
+    desk.shards = dict.fromkeys(range(SHARDS), EMPTY)
+    desk.shards[SHARDS - 1] = None
+    desk.raised = set()
+    desk.looks(20)
+    assert 0 not in desk.claimed()
+    desk.shards[SHARDS - 1] = last
+    desk.looks(20)
+    # With it, the records of the others are gone.
+    assert desk.claims.emptied == [*range(SHARDS - 1)]
+    assert desk.claims.unrecorded == []
+    assert desk.claimed() <= {SHARDS - 1}
+    desk = Desk(own=TARGETS[0])
+    desk.shards = dict.fromkeys(range(SHARDS), EMPTY)
+    desk.looks(20)
+    assert 0 in desk.claimed()

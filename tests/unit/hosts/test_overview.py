@@ -81,3 +81,12 @@ def test_without_any_answer_of_the_store_nothing_is_known() -> None:
         scene.overview.see(dict.fromkeys(range(SHARDS)), None)
         scene.now += LOOK_S
     assert (scene.overview.rows, scene.overview.unowned) == (None, [*range(SHARDS)])
+
+
+def test_a_shard_that_exists_with_an_empty_store_is_shown() -> None:
+    scene = Scene()
+    scene.look()
+    empty = {2: ShardSeen("", "", "", ""), 3: ShardSeen("", "", "", "")}
+    scene.overview.see(empty, dict(scene.rows), {2})
+    # The rows of the other one say nothing, but it was there a moment ago.
+    assert scene.overview.emptied == [2, 3]
