@@ -143,6 +143,12 @@ def _remarks(found: Json) -> list[str]:
         for groups in digests.values()
         if len(groups) > 1
     ]
+    refused = [
+        f"{each['name']} takes no shard, because its settings differ from those of all hosts with "
+        f"shards: {', '.join(each['refused'])}"
+        for each in found["items"]
+        if each["refused"]
+    ]
     moves = [f"shard {each['shard']} moves to {each['target']}" for each in found["moves"]]
     unowned = [f"no living host has shard {shard}" for shard in found["unowned"]]
     emptied = [
@@ -150,4 +156,4 @@ def _remarks(found: Json) -> list[str]:
         f"holdfast host renew {shard}"
         for shard in found["emptied"]
     ]
-    return [*differing, *emptied, *unowned, *moves]
+    return [*differing, *refused, *emptied, *unowned, *moves]

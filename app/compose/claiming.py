@@ -228,6 +228,8 @@ class Claimer:
         self._mourn(claims.emptied)
         if rows is not None:
             self._agreeing.compare(rows, claims.shown().living)
+            # A host that has shards never stops for another one.
+            self._agreeing.refuse(rows, () if self._here else claims.other_holders)
         if rows is not None and (self._telling is None or self._telling.done()):
             # A store whose primary is looked for must not delay what the others say.
             self._telling = asyncio.create_task(self._tell(claims.row()))
@@ -252,8 +254,8 @@ class Claimer:
             await self._tokens.look(self._store.tokens)
             await self._store.record(self._claims.unrecorded)
             if row is not None:
-                digest = self._agreeing.digest()
-                told = replace(row, release=release(), url=self._url, digest=digest)
+                digest, fixed = self._agreeing.digest(), self._agreeing.fixed
+                told = replace(row, release=release(), url=self._url, digest=digest, fixed=fixed)
                 await self._store.write(told)
 
     def _drain(self, is_wanted: bool | None) -> None:
@@ -269,7 +271,7 @@ class Claimer:
     def _claim(self) -> None:
         there = {*self._here, *self._asked}
         wanted = [each for each in self._claims.to_claim() if each.shard not in there]
-        if not wanted:
+        if not wanted or self._agreeing.refused:
             return
         log.info("this host claims %s", ", ".join(f"shard {each.shard}" for each in wanted))
         now = asyncio.get_running_loop().time()
@@ -314,7 +316,8 @@ class Claimer:
     def _others_serve(self) -> bool:
         """Return whether this host may serve clients, of shards that other hosts have."""
         owners = self._claims.shown().owners.values()
-        return not self._claims.is_twin and any(host != self._own for host in owners)
+        may_serve = not (self._claims.is_twin or self._other_server or self._agreeing.refused)
+        return may_serve and any(host != self._own for host in owners)
 
     async def do_as_asked(self) -> None:
         """Do what the supervisor asks for, until another process goes on here, or it has ended."""

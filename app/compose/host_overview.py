@@ -74,5 +74,6 @@ def _host(name: str, overview: Overview, wish: bytes | None) -> "HostNow":
         release=row.release if row is not None else None,
         url=row.url if row is not None else None,
         digest=(row.digest or None) if row is not None else None,
+        refused=overview.refused(name),
         drain=None if wish is None else HostWish(**orjson.loads(wish)),
     )

@@ -147,6 +147,13 @@ class Claims:
         return next((each.seen.node for each in watched if each.is_owned and each.seen), "")
 
     @property
+    def other_holders(self) -> frozenset[str]:
+        """The other hosts that may have shards: it is not long since a lease of theirs moved."""
+        watched = (each for each in self._shards.values() if each.seen and each.seen.lease)
+        found = {each.seen.host for each in watched if each.seen and each.claimable_s < 0}
+        return frozenset(found - {self._own, ""})
+
+    @property
     def emptied(self) -> list[int]:
         """The shards that exist, and whose store is empty for longer than a living holder needs."""
         empty = self._existing.emptied

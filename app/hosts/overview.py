@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.hosts.existing import Existing
+from holdfast.hosts.fixed_settings import differing
 from holdfast.hosts.preference import targets
 from holdfast.hosts.rows import HostRow, HostState
 from holdfast.hosts.watching import ShardSeen, WatchedShard
@@ -98,6 +99,13 @@ class Overview:
     def unowned(self) -> list[int]:
         """The shards whose holder is not known to live, or whose store cannot be read."""
         return sorted(self._shards.keys() - self.owners.keys())
+
+    def refused(self, host: str) -> list[str]:
+        """Return the settings because of which a living host without a shard takes none."""
+        holders = {*self.owners.values()}
+        if self.rows is None or host not in self.living or host in holders:
+            return []
+        return differing(self.rows[host].fixed, self.rows, holders)
 
     @property
     def emptied(self) -> list[int]:

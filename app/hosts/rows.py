@@ -40,6 +40,8 @@ class HostRow:
     url: str = ""
     # Shards that it could not open a moment ago: it gets no offer of them.
     refuses: tuple[int, ...] = ()
+    # The settings that must be equal for a host to get its first shard, as words.
+    fixed: str = ""
 
     @property
     def sign(self) -> str:
@@ -47,7 +49,7 @@ class HostRow:
         return f"{self.nonce} {self.n}"
 
 
-_TEXTS: Final = ("nonce", "view", "digest", "release", "url")
+_TEXTS: Final = ("nonce", "view", "digest", "fixed", "release", "url")
 
 
 def pack(row: HostRow) -> bytes:

@@ -31,6 +31,16 @@ def test_hosts_that_live_with_other_settings_are_named(shell: Shell) -> None:
     assert "settings differ that must be alike: a.example c.example; b.example" in listed.stderr
 
 
+def test_what_keeps_a_host_or_a_shard_away_is_said(shell: Shell) -> None:
+    items = [a_host("a.example", 0, 3), a_host("b.example", refused=["login", "rights"])]
+    shell.operations.all_hosts = replace(some_hosts(), items=items, emptied=[4])
+    said = shell.run("host", "list").stderr
+    assert "b.example takes no shard, because its settings differ" in said
+    assert "all hosts with shards: login, rights" in said
+    assert "the store of shard 4 has come back empty" in said
+    assert "holdfast host renew 4" in said
+
+
 def test_a_drain_is_asked_for_and_ended(shell: Shell) -> None:
     assert shell.run("host", "drain", "a.example").stdout == "a.example gives its shards away\n"
     assert shell.run("host", "uncordon", "a.example").stdout == "a.example has shards again\n"

@@ -250,7 +250,13 @@ def a_lost_shard(number: int, **changes: Any) -> ShardNow:
 
 
 def a_host(name: str, *shards: int, **changes: Any) -> HostNow:
-    known = {"release": "1.2", "url": f"http://{name}:8080", "drain": None, "digest": "d1"}
+    known: dict[str, Any] = {
+        "release": "1.2",
+        "url": f"http://{name}:8080",
+        "drain": None,
+        "digest": "d1",
+        "refused": [],
+    }
     return HostNow(name=name, shards=[*shards], **{"state": "serving", **known, **changes})
 
 

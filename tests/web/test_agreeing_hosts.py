@@ -1,13 +1,15 @@
 """A host says which others have other settings, once for each change."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdfast.compose.agreeing import Agreeing
+from holdfast.compose.agreeing import FIXED, Agreeing
 from holdfast.distribution import release
 from holdfast.hosts.rows import HostRow
-from holdfast.settings import Settings
+from holdfast.settings import ChannelSettings, Settings
 
 
 def test_hosts_with_other_settings_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -24,3 +26,54 @@ def test_hosts_with_other_settings_are_logged_once(caplog: pytest.LogCaptureFixt
     here.compare({"a": same, "c": same}, ["a", "c"])
     here.compare({"a": same, "c": other}, ["a", "c"])
     assert len(caplog.messages) == 2
+
+
+@pytest.mark.parametrize(
+    ("setting", "changed"),
+    [
+        ("shards", {"shards": 7, "workers": 7}),
+        ("channels", {"channels": {"/a": {"history": 3}}}),
+        ("login", {"login_passwords": "users"}),
+        ("login, rights", {"rights": "rights.json", "login_passwords": "users"}),
+    ],
+)
+def test_a_host_gets_no_shard_with_settings_that_all_others_have_otherwise(
+    setting: str, changed: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    there = Agreeing(Settings()).fixed
+    rows = {host: HostRow("x", 1, fixed=there) for host in ("b", "c")}
+    here = Agreeing(Settings(**changed))
+    for _ in range(2):
+        here.refuse(rows, ["b", "c"])
+    assert here.refused == setting.split(", ")
+    [said] = caplog.messages
+    assert f"from those of all hosts with shards: {setting}. Make them equal" in said
+    # No host with shards agrees otherwise.
+    for holders in ([], ["d"]):
+        here.refuse(rows, holders)
+        assert here.refused == []
+    here.refuse({**rows, "c": HostRow("x", 1, fixed=here.fixed)}, ["b", "c"])
+    assert here.refused == []
+
+
+def test_of_each_fixed_setting_a_test_knows_what_changes_it() -> None:
+    assert {*FIXED} == {"shards", "channels", "login", "rights"}
+
+
+def test_settings_that_are_changed_on_one_host_after_the_other_refuse_no_host(
+    tmp_path: Path,
+) -> None:
+    there = Agreeing(Settings(login_passwords=tmp_path / "users"))
+    row = HostRow("x", 1, fixed=there.fixed + " later=1")
+    changed = Settings(
+        login_passwords=tmp_path / "others",
+        timeout=20_000,
+        channels={"/a/*": ChannelSettings(lazy=True)},
+    )
+    here = Agreeing(changed)
+    assert here.digest() != there.digest()
+    here.refuse({"b": row}, ["b"])
+    assert here.refused == []
+    # A release before this one says nothing.
+    here.refuse({"b": HostRow("x", 1)}, ["b"])
+    assert here.refused == []

@@ -32,6 +32,10 @@ class HostNow:
         str | None,
         Field(description="The same for machines whose shared settings agree."),
     ]
+    refused: Annotated[
+        list[str],
+        Field(description="Settings that all others have otherwise, so it gets no shard."),
+    ]
     drain: Annotated[HostWish | None, Field(description="The drain that an operator asked for.")]
 
 

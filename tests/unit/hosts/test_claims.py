@@ -459,3 +459,19 @@ def test_the_first_shard_is_new_only_if_all_are() -> None:
     desk.shards = dict.fromkeys(range(SHARDS), EMPTY)
     desk.looks(20)
     assert 0 in desk.claimed()
+
+
+def test_hosts_whose_leases_moved_lately_may_have_shards() -> None:
+    desk = Desk()
+    desk.looks(1)
+    assert desk.claims.other_holders == {"b", "c"}
+    desk.kill("b")
+    desk.looks(2.5)
+    assert desk.claims.other_holders == {"b", "c"}
+    desk.looks(1)
+    assert desk.claims.other_holders == {"c"}
+    for shard, host in TARGETS.items():
+        if host == "c":
+            desk.free(shard)
+    desk.look()
+    assert desk.claims.other_holders == set()

@@ -90,3 +90,18 @@ def test_a_shard_that_exists_with_an_empty_store_is_shown() -> None:
     scene.overview.see(empty, dict(scene.rows), {2})
     # The rows of the other one say nothing, but it was there a moment ago.
     assert scene.overview.emptied == [2, 3]
+
+
+def test_a_living_host_without_a_shard_that_differs_from_all_others_is_shown_as_refused() -> None:
+    scene = Scene()
+    scene.owners = {shard: "a" if host == "c" else host for shard, host in AIMS.items()}
+    scene.rows = {
+        host: replace(row, fixed="shards=6 login=none") for host, row in scene.rows.items()
+    }
+    scene.rows["c"] = replace(scene.rows["c"], fixed="shards=6 login=needed")
+    scene.look_until_over()
+    assert [scene.overview.refused(host) for host in HOSTS] == [[], [], ["login"]]
+    # One that has shards serves, whatever the others have.
+    scene.owners = dict(AIMS)
+    scene.look()
+    assert scene.overview.refused("c") == []
