@@ -109,6 +109,9 @@ class FarKeeper(LinkKeeper):
                     return False
         finally:
             await cancel(attempt)
+            if not attempt.cancelled():
+                # It is given up, for whatever reason it has failed meanwhile.
+                attempt.exception()
 
     async def _connect(self, link: Link) -> None:
         self._moving = None

@@ -42,6 +42,25 @@ async def test_a_link_that_is_cut_is_made_again(tmp_path: Path, certificates: Ce
         assert both.inlet.lost == [(0, 1)]
 
 
+async def test_an_attempt_that_fails_as_it_is_given_up_is_no_error(
+    tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(_: object, __: object, ___: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ConnectionResetError from None
+
+    monkeypatch.setattr(far_keeper.FarKeeper, "_connect_to", fails)
+    errors: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, about: errors.append(about))
+    async with hall(tmp_path, certificates) as both:
+        await until(lambda: both.known.asked > 0)
+        await asyncio.sleep(0.05)
+    gc.collect()
+    assert errors == []
+
+
 @pytest.mark.parametrize("ways", [[Way.UP], [Way.DOWN], [*Way]], ids=["up", "down", "both"])
 async def test_a_link_that_is_swallowed_ends_at_both_ends(
     tmp_path: Path, certificates: Certificates, fast: None, ways: list[Way]
