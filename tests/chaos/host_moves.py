@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.chaos.hosts import Host, until
-from tests.chaos.steps import OF_GIVER, OF_SUCCESSOR
+from tests.chaos.steps import OF_GIVER, OF_TAKER
 from tests.chaos.test_hosts import Scene
 
 # Longer than a shard is offered, and than a lease lasts.
@@ -43,7 +43,7 @@ class Halt(NamedTuple):
 
 # Kills the primary that has this shard, lets the move go on, and repairs the store.
 KillPrimary = Callable[[int, Callable[[], None]], Awaitable[None]]
-ALL = [Halt(step, then) for step in (*OF_GIVER, *OF_SUCCESSOR) for then in Then]
+ALL = [Halt(step, then) for step in (*OF_GIVER, *OF_TAKER) for then in Then]
 # One of each kind, at the steps where most is at stake.
 SOME = [
     Halt("given complete", Then.WORKER_DIES),

@@ -16,6 +16,7 @@ import aiohttp
 from bench.processes import reserved_port
 from holdfast.web.admin.paths import API
 from tests.chaos.proxy import Address, Proxy, Way
+from tests.chaos.skewed import SkewedClock
 from tests.chaos.twin import LIMIT_S, Twin, children
 from tests.store.cluster import Cluster, cluster
 from tests.store.servers import ValkeyServer
@@ -40,11 +41,18 @@ class Host(Twin):
 
     # None on a store that is a Cluster.
     to_store: Proxy | None = None
+    # None unless its clock may jump.
+    clock: SkewedClock | None = None
 
     def __init__(self, home: Path, settings: Mapping[str, Any]) -> None:
         super().__init__(home, settings)
         self.name: str = settings["own_host"]
         self.links: list[Proxy] = []
+
+    def have_clock(self, home: Path) -> None:
+        """Have a wall clock of its own, before it is started."""
+        self.clock = SkewedClock(home)
+        self._variables = {**self._variables, **self.clock.variables}
 
     def cut_off_from_store(self) -> None:
         assert self.to_store is not None
@@ -100,6 +108,8 @@ class Hosts:
     """The hosts of a deployment, which have a store of its own unless that is a Cluster."""
 
     store: ValkeyServer | None = None
+    # Whether each has a wall clock of its own.
+    have_clocks = False
 
     def __init__(self, home: Path, stack: AsyncExitStack, settings: Mapping[str, Any]) -> None:
         self._home, self._stack, self._settings = home, stack, settings
@@ -135,6 +145,8 @@ class Hosts:
             host = Host(directory, settings)
             host.links = [way for pair, way in ways.items() if own in pair]
             host.to_store = to_store[number] if to_store else None
+            if self.have_clocks:
+                host.have_clock(directory)
             self._stack.push_async_callback(host.close)
             self.all.append(host)
 
@@ -222,8 +234,10 @@ class Ways:
 
 
 @asynccontextmanager
-async def three_hosts(home: Path, **settings: Any) -> AsyncIterator[tuple[Hosts, Ways]]:
-    """Run three hosts on a Valkey, with ways to them."""
+async def three_hosts(
+    home: Path, *, have_clocks: bool = False, **settings: Any
+) -> AsyncIterator[tuple[Hosts, Ways]]:
+    """Run three hosts on a Valkey, with ways to them, and wall clocks of their own if wanted."""
     async with AsyncExitStack() as stack:
         port = stack.enter_context(reserved_port())
         store = ValkeyServer(port=str(port), appendonly="yes", appendfsync="always")
@@ -232,7 +246,7 @@ async def three_hosts(home: Path, **settings: Any) -> AsyncIterator[tuple[Hosts,
             await stack.enter_async_context(Proxy(Address("127.0.0.1", port))) for _ in NAMES
         ]
         hosts = Hosts(home, stack, settings)
-        hosts.store = store
+        hosts.store, hosts.have_clocks = store, have_clocks
         await hosts.prepare([f"redis://127.0.0.1:{each.port}" for each in proxies], proxies)
         async with _running(hosts) as ways:
             yield hosts, ways
@@ -240,12 +254,13 @@ async def three_hosts(home: Path, **settings: Any) -> AsyncIterator[tuple[Hosts,
 
 @asynccontextmanager
 async def three_hosts_on_a_cluster(
-    home: Path, **settings: Any
+    home: Path, *, have_clocks: bool = False, first_user: int | None = None, **settings: Any
 ) -> AsyncIterator[tuple[Hosts, Ways, Cluster]]:
     """Run three hosts on three primaries with a replica each, with ways to them."""
     async with AsyncExitStack() as stack:
-        found = stack.enter_context(cluster())
+        found = stack.enter_context(cluster(first_user))
         hosts = Hosts(home, stack, settings)
+        hosts.have_clocks = have_clocks
         await hosts.prepare([found.url] * len(NAMES))
         async with _running(hosts) as ways:
             yield hosts, ways, found

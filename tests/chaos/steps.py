@@ -100,6 +100,12 @@ OF_GIVER = {
     "known to be given": Step(Supervised, "fenced"),
     **{name: OF_FORMER[name] for name in _HANDING},
 }
+# The one that takes it has no former server on its host.
+OF_TAKER = {
+    name: step
+    for name, step in OF_SUCCESSOR.items()
+    if name not in ("assembled", "checked", "prepared", "told to open")
+}
 _ALL = STEPS | OF_GIVER
 
 

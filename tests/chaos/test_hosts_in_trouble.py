@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,7 +93,7 @@ async def _a_supervisor_is_killed(play: Scene, host: Host) -> None:
 
 
 async def test_hosts_and_primaries_fail_and_are_updated(tmp_path: Path) -> None:
-    settings = {"max_sessions_per_browser": -1, "durability": "replicas:1"}
+    settings: dict[str, Any] = {"max_sessions_per_browser": -1, "durability": "replicas:1"}
     async with (
         three_hosts_on_a_cluster(tmp_path, **settings) as (hosts, ways, cluster),
         scene_of(hosts, ways) as play,

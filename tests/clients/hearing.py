@@ -1,7 +1,7 @@
 """What clients heard while a deployment was restarted, and what they should have heard."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -58,6 +58,16 @@ class Hearing:
             return []
         what = f"lost {lost[:_SHOWN]}, too late {late[:_SHOWN]} of {len(accepted)}"
         return [f"{self.name}, published by {by}: {what}"]
+
+    def disorder(self, publishers: Iterable[str]) -> list[str]:
+        """Return what it heard twice or late, if it may have missed something between sessions."""
+        found = []
+        for by in publishers:
+            numbers = [number for who, number, _ in self.heard if who == by]
+            wrong = [number for before, number in pairwise(numbers) if number <= before]
+            if wrong:
+                found.append(f"{self.name}, published by {by}: twice or late {wrong[:_SHOWN]}")
+        return found
 
 
 def _difference(numbers: Sequence[int], count: int) -> str:

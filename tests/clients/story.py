@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -70,7 +70,13 @@ class Story:
         deployment: Reachable,
         home: Path,
         suites: Mapping[str, Witnesses] = SUITES,
+        *,
+        rates: Mapping[str, float] = _RATES,
+        is_durable: bool = False,
+        limit_s: float = _LIMIT_S,
     ) -> None:
+        """With `is_durable`, whatever is accepted survives a kill of any worker."""
+        self._rates, self._is_durable, self._limit_s = rates, is_durable, limit_s
         self._deployment = deployment
         self._home = home
         self._suites = suites
@@ -79,14 +85,14 @@ class Story:
         self._publishers: list[Publisher] = []
         self._quiet = (0.0, 0.0)
 
-    def play(self, deeds: Sequence[Deed]) -> None:
+    def play(self, deeds: Iterable[Deed]) -> None:
         """Do all this, one after the other, while everybody hears what is published."""
         is_over = threading.Event()
         arrivals = threading.Barrier(len(self._suites) + 1)
 
         def arrive() -> None:
             arrivals.wait(_BEGIN_LIMIT_S)
-            is_over.wait(_LIMIT_S)
+            is_over.wait(self._limit_s)
 
         def give_up(playing: Future[list[Hearing]]) -> None:
             if playing.exception() is not None:
@@ -105,13 +111,14 @@ class Story:
                     is_over.set()
             self._hearings = [each for done in playing for each in done.result()]
 
-    def _tell(self, deeds: Sequence[Deed]) -> None:
+    def _tell(self, deeds: Iterable[Deed]) -> None:
         with ExitStack() as stack:
-            for name, rate in _RATES.items():
+            for name, rate in self._rates.items():
                 publisher = Publisher(
                     *(name, self._deployment.url, _CHANNEL),
                     rate=rate,
                     keeps_connection=name == _KEEPING,
+                    is_durable=self._is_durable,
                 )
                 self._publishers.append(stack.enter_context(publisher))
             time.sleep(_WARM_UP_S + _QUIET_S)
@@ -125,14 +132,14 @@ class Story:
         report = self._home / f"{suite}.json"
         facts = {
             "channel": _CHANNEL,
-            "publishers": len(_RATES),
+            "publishers": len(self._rates),
             "patience": round(_PATIENCE_S * 1000),
             "witnesses": self._suites[suite],
             "report": str(report),
         }
         scenario = Scenario(SCENARIO, facts=facts)
         services = {"everybody is there": arrive}
-        play(suite, scenario, "", self._deployment, services, limit_s=_LIMIT_S)
+        play(suite, scenario, "", self._deployment, services, limit_s=self._limit_s)
         return [Hearing.told(each) for each in json.loads(report.read_text("utf-8"))]
 
     def noticed(self, *, may_reconnect: bool = False, share: float = 1.0) -> list[str]:
@@ -171,6 +178,15 @@ class Story:
                 [n for n in range(publisher.count) if n not in publisher.unsure],
             )
         ]
+
+    def ends(self) -> Mapping[str, int]:
+        """Return how many sessions each client has had."""
+        return {each.name: each.handshakes for each in self._hearings}
+
+    def disorder(self) -> list[str]:
+        """Return what somebody heard twice, or after what was published later."""
+        names = [each.name for each in self._publishers]
+        return [each for hearing in self._hearings for each in hearing.disorder(names)]
 
     def figures(self) -> str:
         """A table of silences in seconds, for those who read the output of the test."""

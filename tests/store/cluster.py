@@ -29,8 +29,8 @@ def until(condition: Callable[[], bool]) -> None:
 class Node(ValkeyServer):
     """A server in a cluster."""
 
-    def __init__(self, port: int, bus: int) -> None:
-        self.port = port
+    def __init__(self, port: int, bus: int, user: int | None = None) -> None:
+        self.port, self.bus, self.user = port, bus, user
         self.place = f"127.0.0.1:{port}"
         self.is_frozen = False
         # Called before it is killed or frozen.
@@ -204,12 +204,14 @@ class Cluster:
 
 
 @contextmanager
-def cluster() -> Iterator[Cluster]:
+def cluster(first_user: int | None = None) -> Iterator[Cluster]:
+    """Run them; with a `first_user`, each node as a user of its own, from this number on."""
     with ExitStack() as stack:
         nodes = []
-        for _ in range(2 * _PRIMARIES):
+        for number in range(2 * _PRIMARIES):
             port, bus = (stack.enter_context(reserved_port()) for _ in range(2))
-            nodes.append(stack.enter_context(Node(port, bus)))
+            user = None if first_user is None else first_user + number
+            nodes.append(stack.enter_context(Node(port, bus, user)))
         found = Cluster(nodes)
         stack.callback(found.let_end)
         yield found

@@ -1,5 +1,6 @@
 """Real Valkey servers for tests; the test that starts one ends it."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -44,6 +45,9 @@ class ValkeyServer:
     Replicas need a port of it, too: give it one that is reserved.
     """
 
+    # The number of the user whose process it is; None for ours.
+    user: int | None = None
+
     def __init__(self, **config: str) -> None:
         self._home = tempfile.TemporaryDirectory(prefix="holdfast-test-")
         self.directory = Path(self._home.name)
@@ -76,6 +80,8 @@ class ValkeyServer:
         self.run([server_binary(), *words])
 
     def run(self, command: Sequence[str | Path]) -> None:
+        if self.user is not None:
+            os.chown(self.directory, self.user, -1)
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 ending_with_us(command),
@@ -84,6 +90,7 @@ class ValkeyServer:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                user=self.user,
             )
 
     def _answers(self) -> bool:
