@@ -41,7 +41,7 @@ def _login(settings: "Settings") -> str:
     return "needed" if has_any and not settings.login_anonymous else "none"
 
 
-# The fixed settings: those of which one other value on one host harms others. The store itself
+# The fixed settings: another value of one of them on one host harms others. The store itself
 # refuses another name of the deployment, and another namespace is another deployment.
 FIXED: Final[Mapping[str, Callable[["Settings"], str]]] = {
     # Sessions and channels are placed by it.

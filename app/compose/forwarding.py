@@ -240,6 +240,9 @@ class Forwarding:
             far.outlet = endpoint.coalescer
         for keeper in self._keepers.values():
             run_until_closed(stack, keeper.run())
+        if self._hosts is not None:
+            budgets = endpoint.bayeux.state.budgets
+            run_until_closed(stack, self._hosts.divide(budgets, self.reaches))
 
     async def _serve_links(
         self, endpoint: Endpoint, listening: socket.socket, stack: AsyncExitStack

@@ -1,11 +1,15 @@
 """The links between a worker and the shards of other hosts, in both directions."""
 
+import asyncio
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
+from holdfast.bayeux.limits.budgets import Budgets
 from holdfast.compose.host_overview import HostOverview
 from holdfast.compose.link_certificates import LinkCertificates
+from holdfast.hosts.doors import parts_of
 from holdfast.settings import Settings
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.hello import Hello
@@ -16,6 +20,9 @@ from holdfast.web.host_links.stickiness import ToldShard
 from holdfast.web.host_links.tls_connection import plain
 from holdfast.web.host_links.whereabouts import Whereabouts
 from holdfast.web.http.host_cookie import HostCookie
+
+# How often it is looked which hosts live.
+_LOOK_S: Final = 1.0
 
 
 class HostLinks:
@@ -47,6 +54,13 @@ class HostLinks:
             return self._keepers[shard].host
 
         return ToldShard(shard, clock, self.cookie, host_of)
+
+    async def divide(self, budgets: Budgets, reaches: Callable[[int], bool]) -> None:
+        """Divide the budgets of an address by the doors that live, until the task is cancelled."""
+        while True:
+            reached = {shard: host for shard, host in self.of_shards.items() if reaches(shard)}
+            budgets.doors = parts_of(self.own, reached)
+            await asyncio.sleep(_LOOK_S)
 
     @property
     def of_shards(self) -> dict[int, str]:

@@ -1,6 +1,6 @@
-"""Whether a host needs a process that serves clients without a shard."""
+"""The processes that serve clients: whether a host needs one without a shard, and how many live."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from math import inf
 from typing import Final
 
@@ -39,3 +39,16 @@ class DoorNeed:
     def is_awaited(self) -> bool:
         """Whether the last worker waits for a door before it leaves."""
         return self._clock() - self._since < _WAITING_S
+
+
+def parts_of(own: str, reached: Mapping[int, str]) -> int:
+    """Return among how many doors an address divides its requests, as one door sees it.
+
+    What leads clients to hosts sends each of them an equal part, however many doors it has.
+
+    Args:
+        reached: The host of each other shard that the door reaches.
+    """
+    hosts = {own, *reached.values()}
+    here = 1 + sum(host == own for host in reached.values())
+    return len(hosts) * here

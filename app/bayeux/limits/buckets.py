@@ -37,7 +37,6 @@ class Buckets:
     def __init__(self, rate: Rate, *, most: int = _MOST) -> None:
         self._per_s = rate.per_s * _GRAIN
         self._burst = rate.burst
-        self._size = rate.burst * _GRAIN
         self._most = most
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
@@ -47,24 +46,30 @@ class Buckets:
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
-    def wait_s(self, key: str, now: float, count: int = 1) -> float:
-        """Return zero if `count` tokens are available, otherwise the seconds until they are."""
+    def wait_s(self, key: str, now: float, count: int = 1, parts: int = 1) -> float:
+        """Return zero if `take` would take something, otherwise the seconds until it does."""
         moment = int(now * self._per_s)
-        excess = self._full_at(key, moment) + self._cost(count) - moment - self._size
+        size, cost = self._shares(count, parts)
+        excess = self._full_at(key, moment) + cost - moment - size
         return excess / self._per_s if excess > 0 else 0.0
 
-    def take(self, key: str, now: float, count: int = 1) -> float:
+    def take(self, key: str, now: float, count: int = 1, parts: int = 1) -> float:
         """Take `count` tokens; or take none and return the seconds until they are available.
 
         A request for more than the bucket's size is served from a full bucket.
+
+        Args:
+            parts: Into how many equal parts the bucket is divided, of which this is one. It may be
+                another number each time. A part admits something, however many there are.
         """
         moment = int(now * self._per_s)
+        size, cost = self._shares(count, parts)
         before = self._full_at(key, moment)
-        full_at = before + self._cost(count)
-        excess = full_at - moment - self._size
+        full_at = before + cost
+        excess = full_at - moment - size
         if moment >= self._ages_at or len(self._young) >= self._most:
             self._young, self._old = {}, self._young
-            self._ages_at = moment + self._size
+            self._ages_at = moment + size
         if excess > 0:
             # A key that keeps asking is not dropped.
             self._young[key] = before
@@ -72,8 +77,11 @@ class Buckets:
         self._young[key] = full_at
         return 0.0
 
-    def _cost(self, count: int) -> int:
-        return min(count, self._burst) * _GRAIN
+    def _shares(self, count: int, parts: int) -> tuple[int, int]:
+        """Return the size of a part, and what so many tokens of it cost, in tokens of the whole."""
+        burst = -(-self._burst // parts)
+        grain = _GRAIN * parts
+        return burst * grain, min(count, burst) * grain
 
     def _full_at(self, key: str, moment: int) -> int:
         """Return when the bucket is full, now or later."""

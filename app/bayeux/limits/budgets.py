@@ -26,8 +26,8 @@ class Budget:
     """The budget of one kind, for all addresses and all subjects.
 
     Args:
-        shards: Among how many shards an address divides its requests. A subject does so only with
-            what its scripts publish.
+        shards: Among how many shards an address divides what its sessions do. A subject does so
+            only with what its scripts publish.
     """
 
     def __init__(self, kind: str, per_s: int, shards: int = 1) -> None:
@@ -35,18 +35,29 @@ class Budget:
         # How many requests exceeded the budget.
         self.overspent = 0
         self._is_limited = per_s > 0
+        self._shards = shards
         rate = Rate(burst=max(per_s, 1) * BURST_S, per_s=float(max(per_s, 1)))
-        self._addresses = Buckets(rate.part(shards))
+        self._addresses = Buckets(rate)
         self._subjects = Buckets(rate)
-        self._parts = Buckets(rate.part(shards))
+        self._parts = Buckets(rate)
 
     def spend(
-        self, network: str, subject: str, now: float, count: int = 1, *, is_part: bool = False
+        self,
+        network: str,
+        subject: str,
+        now: float,
+        count: int = 1,
+        *,
+        is_part: bool = False,
+        doors: int = 0,
     ) -> float:
         """Charge both, or neither: return zero, or the seconds until both have enough.
 
         An empty network or subject is not charged. If other shards may charge the subject too, it
         has its part here.
+
+        Args:
+            doors: Among how many doors an address divides this; 0 if shards charge it.
         """
         if not self._is_limited:
             return 0.0
@@ -54,15 +65,15 @@ class Budget:
         wait_s = self._subjects.wait_s(subject, now, count) if is_named else 0.0
         if is_part and is_named:
             # The home of the subject counts it for its other sessions, too.
-            wait_s = max(wait_s, self._parts.wait_s(subject, now, count))
+            wait_s = max(wait_s, self._parts.wait_s(subject, now, count, self._shards))
         if wait_s == 0.0 and network:
-            wait_s = self._addresses.take(network, now, count)
+            wait_s = self._addresses.take(network, now, count, doors or self._shards)
         if wait_s > 0.0:
             self.overspent += 1
         elif is_named:
             self._subjects.take(subject, now, count)
             if is_part:
-                self._parts.take(subject, now, count)
+                self._parts.take(subject, now, count, self._shards)
         return wait_s
 
 
@@ -75,6 +86,9 @@ class Budgets:
         self._options = options
         self._admission = admission
         self._notices = notices
+        # Among how many doors an address divides its HTTP requests: each shard has one; on several
+        # hosts, as many as live.
+        self.doors = shards
         self.requests = Budget("requests", options.budget_requests, shards)
         self.handshakes = Budget("handshakes", options.budget_handshakes, shards)
         self.publishes = Budget("publishes", options.budget_publishes, shards)
@@ -99,14 +113,14 @@ class Budgets:
         """
         if not caller.network:
             return
-        wait_s = self._questions.spend(caller.network, NOBODY, now)
+        wait_s = self._questions.spend(caller.network, NOBODY, now, doors=self.doors)
         if wait_s > 0.0:
             self.handshakes.overspent += 1
             self._report(self.handshakes, caller.network, NOBODY)
             raise RequestRefused(ErrorReply.BUDGET_EXCEEDED, wait_s=wait_s)
 
     def _admit(self, budget: Budget, network: str, now: float, count: int) -> None:
-        wait_s = budget.spend(network, NOBODY, now, count)
+        wait_s = budget.spend(network, NOBODY, now, count, doors=self.doors)
         if wait_s > 0.0:
             self._report(budget, network, NOBODY)
             raise RequestRefused(ErrorReply.BUDGET_EXCEEDED, wait_s=wait_s)

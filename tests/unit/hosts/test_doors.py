@@ -1,6 +1,6 @@
 """A host without a worker that serves clients has a door to the shards of others."""
 
-from holdfast.hosts.doors import DoorNeed
+from holdfast.hosts.doors import DoorNeed, parts_of
 
 
 class Site:
@@ -56,3 +56,13 @@ def test_the_seconds_begin_again_after_a_worker_has_served() -> None:
     assert not site.needs("1")
     site.now += 4.0
     assert not site.needs("1")
+
+
+def test_an_address_has_an_equal_part_at_each_host_and_divides_it_by_the_doors_there() -> None:
+    even = {1: "b", 2: "c", 3: "a", 4: "b", 5: "c"}
+    assert parts_of("a", even) == 6
+    # Of three hosts, this one has four doors.
+    assert parts_of("a", {**even, 1: "a", 2: "a"}) == 12
+    # The others are gone; or not reached.
+    assert parts_of("a", dict.fromkeys(even, "a")) == 6
+    assert parts_of("a", {}) == 1

@@ -264,3 +264,27 @@ def test_a_subscribe_is_charged_for_its_kept_messages_before_it_has_an_effect() 
     assert client(place, THERE).send(message).reply["successful"]
     place.advance(10.0)
     assert second.send(message).reply["successful"]
+
+
+def test_doors_divide_what_an_address_may_ask_for_while_they_come_and_go() -> None:
+    budget = Budget("things", 2, 6)
+    waits = [budget.spend(HERE, NOBODY, 1000.0, doors=2) for _ in range(11)]
+    assert [not each for each in waits] == [True] * 10 + [False]
+    # Another door lives, and this one has a third of what is left: nothing.
+    assert budget.spend(HERE, NOBODY, 1000.0, doors=3) > 0.0
+    # What was spent before is not given back when doors die.
+    assert budget.spend(HERE, NOBODY, 1000.0, doors=1) > 0.0
+    assert budget.spend(HERE, NOBODY, 1000.5, doors=1) == 0.0
+
+
+@pytest.mark.slow
+def test_an_address_with_requests_at_all_doors_has_its_rate_however_many_there_are() -> None:
+    for doors in (1, 3, 6):
+        budgets = [Budget("things", 2, 6) for _ in range(doors)]
+        passed = sum(
+            not each.spend(HERE, NOBODY, 1000.0 + tick / 10, doors=doors)
+            for tick in range(1000)
+            for each in budgets
+        )
+        # In 100 seconds, beside the burst.
+        assert passed == pytest.approx(20 + 200, rel=0.05)
