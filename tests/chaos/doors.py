@@ -7,7 +7,7 @@ import asyncio
 import shutil
 import signal
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,9 @@ class Follower(Door):
 @asynccontextmanager
 async def door_to(kind: str, home: Path, machines: Pair[Any]) -> AsyncIterator[Door]:
     if kind != "follower":
-        async with _program(kind, home, machines) as found:
+        first, second = (each.address for each in machines.twins)
+        places = {"one.example.org:8080": str(first), "two.example.org:8080": str(second)}
+        async with program(kind, home, settings_of(kind, "two-machines", places)) as found:
             yield found
         return
     async with Proxy(machines.twins[0].address) as proxy:
@@ -89,19 +91,19 @@ async def door_to(kind: str, home: Path, machines: Pair[Any]) -> AsyncIterator[D
 
 
 @asynccontextmanager
-async def _program(kind: str, home: Path, machines: Pair[Any]) -> AsyncIterator[Door]:
+async def program(kind: str, home: Path, settings: str) -> AsyncIterator[Door]:
     """Run nginx or HAProxy with the settings that the documentation shows."""
-    program = shutil.which(kind) or shutil.which(kind, path="/usr/sbin")
-    if program is None:
+    found = shutil.which(kind) or shutil.which(kind, path="/usr/sbin")
+    if found is None:
         pytest.skip(f"{kind} is not installed: apt-get install {kind}")
     with reserved_port() as port:
         door = Door()
         door.url = f"http://127.0.0.1:{port}"
         config = home / f"{kind}.conf"
-        config.write_text(settings_of(kind, port, machines, home))
+        config.write_text(_at_home(kind, port, settings, home))
         command = {
-            "haproxy": [program, "-db", "-f", str(config)],
-            "nginx": [program, "-p", str(home), "-c", str(config), "-e", str(home / "nginx.log")],
+            "haproxy": [found, "-db", "-f", str(config)],
+            "nginx": [found, "-p", str(home), "-c", str(config), "-e", str(home / "nginx.log")],
         }[kind]
         log = home / f"{kind}.log"
         process = _started(command, log)
@@ -118,13 +120,19 @@ def _started(command: list[str], log: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(ending_with_us(command), stdout=file, stderr=file)
 
 
-def settings_of(kind: str, port: int, machines: Pair[Any], home: Path) -> str:
-    """The settings in the folder `deploy`, for the servers of a test."""
+def settings_of(kind: str, folder: str, places: Mapping[str, str]) -> str:
+    """The settings in a folder of `deploy`, with other names and ports for those in them."""
     name = {"haproxy": "haproxy.cfg", "nginx": "nginx.conf"}[kind]
-    text = (ROOT / "deploy" / "two-machines" / name).read_text()
-    text = text.replace("one.example.org:8080", f"127.0.0.1:{machines.twins[0].address.port}")
-    text = text.replace("two.example.org:8080", f"127.0.0.1:{machines.twins[1].address.port}")
-    assert "example.org" not in text
+    text = (ROOT / "deploy" / folder / name).read_text()
+    for here, there in places.items():
+        assert here in text
+        text = text.replace(here, there)
+    assert "example" not in text
+    return text
+
+
+def _at_home(kind: str, port: int, text: str, home: Path) -> str:
+    """The settings for a proxy that listens at this port, and keeps its files here."""
     if kind == "haproxy":
         return text.replace("bind :80", f"bind 127.0.0.1:{port}")
     text = text.replace("listen 80;", f"listen 127.0.0.1:{port};")

@@ -28,6 +28,9 @@ class Address:
     host: str
     port: int
 
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
 
 Upstream = Address | Path
 

@@ -27,6 +27,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 HOST_S = 4.5
 BUSY = 2.0
 PEOPLE = 12
+# Where the command finds its token, in the data of a host.
+TOKEN = "admin-token"
 NO_SHARD = "host {} has no shard: others may serve\n"
 
 
@@ -111,11 +113,22 @@ async def test_a_host_that_is_drained_has_no_shard_and_nobody_handshakes_anew(
         await play.goes_on("host drained", 1.5)
 
 
-def drained(host: str, by: Twin) -> "subprocess.CompletedProcess[str]":
+def drained(host: str, by: Twin, token: Path | None = None) -> "subprocess.CompletedProcess[str]":
     """Drain a host by the command, which asks another one."""
-    asked = ["--url", by.url, "--token-file", str(by.data / "admin-token")]
+    return _asked("drain", host, "--wait", by=by, token=token)
+
+
+def uncordoned(
+    host: str, by: Twin, token: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Let a host have shards again."""
+    return _asked("uncordon", host, by=by, token=token)
+
+
+def _asked(*words: str, by: Twin, token: Path | None) -> "subprocess.CompletedProcess[str]":
+    asked = ["--url", by.url, "--token-file", str(token or by.data / TOKEN)]
     return subprocess.run(
-        [sys.executable, "-m", "holdfast", "host", "drain", host, "--wait", *asked],
+        [sys.executable, "-m", "holdfast", "host", *words, *asked],
         cwd=ROOT,
         env=environment(),
         capture_output=True,
