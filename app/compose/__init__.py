@@ -31,9 +31,8 @@ from holdfast.compose.journal import Books, begin_journal, begin_run, make_journ
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import (
     ServedApplications,
-    complaint,
     open_listeners,
-    remark,
+    readiness_of,
     warn,
 )
 from holdfast.compose.listening import MAIN, ListeningSockets, listen, listen_for_commands
@@ -272,14 +271,10 @@ async def _begin(
     websockets = WebSocketFrontEnd(endpoint)
     watch = storage.watch(parts.directory, stack)
 
-    async def readiness(of_all: bool) -> tuple[str | None, str]:
-        away = parts.forwarding.absences() if of_all and parts.forwarding is not None else ()
-        remarks = [each for each in (remark(storage), *away) if each]
-        return complaint(bayeux, watch, storage), "\n".join(remarks)
-
     warn(settings, parts.addresses)
     applications = ServedApplications(
-        *(endpoint, websockets, parts.heads, readiness),
+        *(endpoint, websockets, parts.heads),
+        readiness_of(bayeux, watch, storage, parts.forwarding, parts.sharding),
         administration,
         parts.forwarding,
         administration.own,
@@ -296,7 +291,7 @@ async def _begin(
     # Messages expire with the ticks, and the store forgets them.
     _start(ticker, bayeux, storage, stack)
     if parts.sharding is not None:
-        stack.push_async_callback(parts.sharding.pause)
+        stack.push_async_callback(parts.sharding.close)
         await parts.sharding.serve()
     await _open_backend(parts, sockets, stack)
     if parts.forwarding is not None:

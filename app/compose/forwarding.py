@@ -142,6 +142,12 @@ class Forwarding:
         """What operators see of hosts; None without a list of them."""
         return None if self._hosts is None else self._hosts.overview
 
+    async def draining(self) -> str | None:
+        """Return that this host is drained, so that clients should go to others; or None."""
+        if self._hosts is None or not await self._hosts.overview.is_drained(self._hosts.own):
+            return None
+        return f"host {self._hosts.own} is drained"
+
     def hosts_of_shards(self) -> dict[int, str]:
         """Return the host that had each shard last, as far as it is known."""
         own = self._hello.host

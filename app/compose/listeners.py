@@ -35,6 +35,7 @@ from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
     from holdfast.compose.forwarding import Forwarding
+    from holdfast.compose.sharding import Sharding
     from holdfast.web.streams.homes_asked import Asking
 
 log = logging.getLogger(__name__)
@@ -56,19 +57,33 @@ class ServedApplications:
     own: OwnFigures = field(default_factory=OwnFigures)
 
 
-def complaint(bayeux: Bayeux, watch: DirectoryWatch, storage: Storage) -> str | None:
-    """Return why this process cannot do its own work now, or None.
+def readiness_of(
+    bayeux: Bayeux,
+    watch: DirectoryWatch,
+    storage: Storage,
+    forwarding: "Forwarding | None",
+    sharding: "Sharding | None",
+) -> Readiness:
+    """Return what says whether clients should come here.
 
-    That another worker is away is no reason: a proxy would turn all clients away.
+    That another worker is away is no reason against it: a proxy would turn all clients away.
     """
-    if bayeux.state.is_stopping:
-        return "stopping"
-    return watch.complaint() or storage.complaint
 
+    async def missing() -> str | None:
+        if bayeux.state.is_stopping:
+            return "stopping"
+        if found := watch.complaint() or storage.complaint:
+            return found
+        if sharding is not None and (found := sharding.complaint):
+            return found
+        return None if forwarding is None else await forwarding.draining()
 
-def remark(storage: Storage) -> str:
-    """Return what an operator should know although this process can work; mostly nothing."""
-    return "" if storage.replicas is None else storage.replicas.complaint
+    async def readiness(of_all: bool) -> tuple[str | None, str]:
+        replicas = "" if storage.replicas is None else storage.replicas.complaint
+        away = forwarding.absences() if of_all and forwarding is not None else ()
+        return await missing(), "\n".join(each for each in (replicas, *away) if each)
+
+    return readiness
 
 
 def warn(settings: Settings, addresses: ListenAddresses) -> None:

@@ -107,6 +107,8 @@ class Sharding:
         self._facts = FactsByLink(parts.others, parts.inclusion, loop.time)
         self.following = Following(self.member, stores, self._facts, loop.time)
         self._task: asyncio.Task[None] | None = None
+        # What waits for logs that could not be read at the start; None before and after.
+        self._waiting: asyncio.Task[None] | None = None
         parts.end_turn = self._end_turn
 
     def _end_turn(self) -> None:
@@ -131,6 +133,20 @@ class Sharding:
         self._storage.before_speaking(self._catch_up)
         self.resume()
         await self.following.caught_up()
+        if self.following.late():
+            self._waiting = asyncio.create_task(self.following.all_taken())
+
+    @property
+    def complaint(self) -> str | None:
+        """Return what this process has not taken yet since its start, or None."""
+        if self._waiting is None or self._waiting.done():
+            return None
+        logs = [
+            f"the log of shard {shard} is not taken yet"
+            + (", because its store is away" if self.following.is_away(shard) else "")
+            for shard in self.following.late()
+        ]
+        return f"starting: {'; '.join(logs)}" if logs else None
 
     def _catch_up(self, then: Callable[[], None]) -> None:
         if self._counting is not None:
@@ -152,6 +168,12 @@ class Sharding:
         if self._task is None:
             self.member.serve()
             self._task = asyncio.create_task(self.following.run())
+
+    async def close(self) -> None:
+        """End everything."""
+        if self._waiting is not None:
+            await cancel(self._waiting)
+        await self.pause()
 
     async def pause(self) -> None:
         """Follow the others no longer: another process is about to go on from the same places."""

@@ -33,6 +33,8 @@ _TICK_S: Final = 0.2
 # process that leaves waits for its own store.
 _PATIENCE_S: Final = 2.0
 _RESTING_S: Final = 0.5
+# How long a process that has started calls itself not ready because of such a log.
+_LATE_S: Final = 10.0
 # How long this shard tries to show others that it lives, before it reads their facts.
 _SHOWING_S: Final = 1.0
 
@@ -59,6 +61,8 @@ class Following:
         self._clock = clock
         # By shard, the end of its log when its facts were read.
         self._ends: dict[int, Place] = {}
+        # The shards whose logs were not taken yet as far as they were at the start.
+        self._late = [*stores]
         # What looks at the holders of shards, and the shards whose stores are away.
         self._looks: set[asyncio.Task[None]] = set()
         self._away: set[int] = set()
@@ -97,9 +101,13 @@ class Following:
 
     async def _learn_all(self, shard: int) -> None:
         began_at = self._member.others.homes.contacts.clock()
+        readers = self._member.readers
+        # It may be read on meanwhile.
+        place = readers[shard].place if shard in readers else None
         found = await self._stores[shard].told()
         self._member.learn_all(shard, found)
-        self._ends[shard] = place_of(found.end)
+        self._ends[shard] = end = place_of(found.end)
+        self._member.others.lost_ends.saw(shard, end, place or readers[shard].place)
         self._facts.has_read(shard, self._ends[shard], began_at)
 
     def catch_up(self, then: Callable[[], None]) -> None:
@@ -131,6 +139,29 @@ class Following:
     async def caught_up(self) -> None:
         """Wait a limited time until all logs are taken as far as they were at the start."""
         await _while(lambda: not self._member.has_caught_up)
+
+    async def all_taken(self) -> None:
+        """Wait for logs that could not be read at the start, too, with a limit.
+
+        A log whose store is away for longer is followed when it is back.
+        """
+        await _while(lambda: bool(self.late()), _LATE_S)
+        for shard in self._late:
+            log.warning("this process goes on without the log of shard %d for now", shard)
+        self._late = []
+
+    def late(self) -> list[int]:
+        """Return the shards whose logs are waited for since the start."""
+        self._late = [shard for shard in self._late if not self._is_taken(shard)]
+        return self._late
+
+    def _is_taken(self, shard: int) -> bool:
+        readers = self._member.readers
+        return shard in readers and readers[shard].is_behind_start
+
+    def is_away(self, shard: int) -> bool:
+        """Return whether the store of a shard cannot be read now."""
+        return shard in self._away or shard not in self._ends
 
     async def rest(self) -> None:
         """Let the store have everything that was read, after `run`."""

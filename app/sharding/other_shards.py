@@ -15,6 +15,7 @@ from holdfast.delivery.ports.other_shards import LogFigures
 from holdfast.sharding.early import Early
 from holdfast.sharding.homes import ShardHomes
 from holdfast.sharding.known import KnownFacts
+from holdfast.sharding.lost_ends import LostEnds
 from holdfast.sharding.own_log import OwnLog
 from holdfast.sharding.own_rows import OwnRows
 from holdfast.sharding.ports import ShardStore
@@ -82,6 +83,7 @@ class OtherShards:
         self.prunings = Prunings([*self.pruning.values()])
         # What reads the logs of others, once their facts are known.
         self.readers: dict[int, LogReader[Arrival]] = {}
+        self.lost_ends = LostEnds()
         # Whether channels have homes. By shard, up to which cursor all its messages have come.
         self.have_homes = False
         self.complete: dict[int, int] = {}
@@ -173,6 +175,7 @@ class OtherShards:
             skipped={shard: reader.skipped for shard, reader in readers},
             missing={shard: reader.missing for shard, reader in readers},
             behind_s={**self.own.trimming.behind_s},
+            beyond={**self.lost_ends.entries},
             passed=self.own.passing.passed,
             early={cause.value: count for cause, count in self.early.counts.items()},
         )

@@ -25,6 +25,8 @@ class LogFigures(NamedTuple):
     passed: int = 0
     # By cause, messages that did not wait any longer for stored ones before them.
     early: Mapping[str, int] = MappingProxyType({})
+    # Entries in the logs of others that were read, and then lost by their stores.
+    beyond: Mapping[int, int] = MappingProxyType({})
 
 
 class OthersPort(Protocol):

@@ -50,6 +50,11 @@ def families_of(figures: LogFigures) -> Iterator[Metric]:
         "Entries of another shard that did not arrive here, as far as their number is known.",
         figures.missing,
     )
+    yield _by_sender(
+        "holdfast_log_entries_beyond",
+        "Entries that this shard has read in the log of another one, whose store has lost them.",
+        figures.beyond,
+    )
     behind = GaugeMetricFamily(
         "holdfast_log_behind_seconds",
         "For how long the oldest entry of this shard has waited for another one, which says what "

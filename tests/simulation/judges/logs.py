@@ -59,6 +59,7 @@ _EXCUSED_BY: Final[Mapping[str, AbstractSet[str]]] = {
     "the server can neither leave nor go on": _ABANDON | LOSE_TAILS | _FILL,
     "another server, ": _TAKE_OVER | _ABANDON,
     "%s of shard %d did not arrive: its log has them no more": LOSE_TAILS,
+    "the log of shard %d has lost its end": LOSE_TAILS | _CUT_POWER,
     "the store cannot be opened": _LOSE | _FILL,
     "a link of another process is refused: it belongs to another deployment": {DIVISION},
     "the link to shard": {DIVISION},

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.compose.counting import Counting
+from holdfast.sharding import following as module
 from holdfast.sharding.following import Following
 from holdfast.web.tasks import cancel
 from tests.store.store_process import until
@@ -29,6 +30,7 @@ class World:
             known=known,
             homes=SimpleNamespace(contacts=SimpleNamespace(clock=lambda: 0.0)),
             agreements=SimpleNamespace(holders_to_read=lambda _: ()),
+            lost_ends=SimpleNamespace(saw=lambda *_: None),
         )
         member: Any = SimpleNamespace(
             others=others,
@@ -95,3 +97,35 @@ async def test_a_shard_that_shows_no_more_that_it_lives_is_told() -> None:
     await asyncio.sleep(0)
     assert failures == ["broken"]
     await counting.end()
+
+
+def following(readers: dict[int, Any]) -> Following:
+    """What follows shards 1 and 2, of which those with a reader could be read."""
+    member: Any = SimpleNamespace(readers=readers)
+    stores: Any = dict.fromkeys((1, 2))
+    facts: Any = SimpleNamespace()
+    return Following(member, stores, facts, lambda: 0.0)
+
+
+async def test_logs_are_waited_for_once_until_they_are_taken_as_at_the_start() -> None:
+    first, second = SimpleNamespace(is_behind_start=False), SimpleNamespace(is_behind_start=True)
+    readers = {1: first}
+    found = following(readers)
+    assert found.late() == [1, 2]
+    first.is_behind_start = True
+    assert found.late() == [2]
+    # What comes later is no matter of the start.
+    first.is_behind_start = False
+    readers[2] = second
+    assert found.late() == []
+
+
+async def test_a_log_whose_store_is_away_is_waited_for_with_a_limit(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_LATE_S", 0.05)
+    found = following({1: SimpleNamespace(is_behind_start=True)})
+    assert found.is_away(2)
+    await found.all_taken()
+    assert caplog.messages == ["this process goes on without the log of shard 2 for now"]
+    assert found.late() == []

@@ -12,6 +12,7 @@ def test_every_figure_has_a_family_and_names_both_shards() -> None:
         missing={0: 7},
         behind_s={0: 1.5},
         passed=8,
+        beyond={1: 9},
     )
     found = {
         (sample.name.removeprefix("holdfast_log_"), *sample.labels.values()): sample.value
@@ -25,6 +26,7 @@ def test_every_figure_has_a_family_and_names_both_shards() -> None:
         ("entries_taken_total", "1"): 5,
         ("entries_skipped_total", "0"): 6,
         ("entries_missing_total", "0"): 7,
+        ("entries_beyond_total", "1"): 9,
         ("behind_seconds", "2", "0"): 1.5,
         ("holdfast_linked_messages_total",): 8,
     }
