@@ -190,7 +190,8 @@ class Resharding:
         return RedisKeys(self._settings.namespace, shard, generation)
 
     async def _side(self, shard: int, generation: int) -> Side:
-        return Side(shard, await self._tenure.store(shard), self._keys(shard, generation))
+        store, keys = await self._tenure.store(shard), self._keys(shard, generation)
+        return Side(shard, store, keys, self._tenure.epoch)
 
     # What there is, and what is wanted
 
@@ -264,10 +265,10 @@ class Resharding:
             mark_unused(self._settings.data, range(report.before, self._most))
         first = sources[0]
         # The next run knows by this where leftovers may be.
-        await first.store.ask("HSET", first.keys.meta, _WRITTEN, self._most)
+        await first.change(("HSET", first.keys.meta, _WRITTEN, self._most))
         await self._tenure.confirm(first)
         for source in behind:
-            await follow(source.store.ask, source.keys)
+            await follow(source.store.ask, source.keys, self._tenure.epoch(source.shard))
         await self._remove_all_but(found.generation, report.before, report)
 
     async def _remove_all_but(self, current: int, count: int, report: Report) -> None:
@@ -278,7 +279,7 @@ class Resharding:
 
     async def _remove(self, side: Side, current: int | None) -> int:
         """Remove the keys of a shard in all generations but one."""
-        await side.store.ask(*unprepare(side.keys))
+        await side.change(unprepare(side.keys))
         cursor, removed = 0, 0
         while True:
             pattern = f"{side.keys.tag}*"
@@ -289,7 +290,7 @@ class Resharding:
                 if generation_of(side.keys, name.decode()) not in (None, current)
             ]
             if old:
-                removed += await side.store.ask("UNLINK", *old)
+                removed += sum(await side.change(("UNLINK", *old)))
             cursor = int(reply)
             if not cursor:
                 return removed
@@ -339,14 +340,14 @@ class Resharding:
             if self._tenure.is_embedded:
                 # With this write, all before it are on the disk.
                 await side.store.ask("CONFIG", "SET", "appendfsync", "always")
-            await side.store.ask(*prepare(side.keys, prepared))
+            await side.change(prepare(side.keys, prepared))
             await self._tenure.confirm(side)
         first, *others = targets
         await enter_first(first.store.ask, first.keys, target.record, self._tenure.epoch(0))
         # A failover that took it back would find others without the former generation.
         await self._tenure.confirm(first)
         for side in others:
-            await follow(side.store.ask, side.keys)
+            await follow(side.store.ask, side.keys, self._tenure.epoch(side.shard))
         await self._remove_all_but(generation, report.after, report)
 
     async def _end(self, first: Side, count: int) -> None:
@@ -354,7 +355,7 @@ class Resharding:
         if self._tenure.is_embedded:
             mark_used(self._settings.data, range(1, count))
             mark_unused(self._settings.data, range(count, self._most))
-        await first.store.ask("HDEL", first.keys.meta, _WRITTEN)
+        await first.change(("HDEL", first.keys.meta, _WRITTEN))
 
 
 async def _generation(side: Side) -> int:

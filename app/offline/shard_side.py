@@ -1,9 +1,11 @@
 """The stores of shards, as they are read and written while no server runs."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.store.format.keys import RedisKeys
+from holdfast.store.format.scripts import AS_OWNER
+from holdfast.store.links.reader import evaluation
 from holdfast.store.links.resp import Word
 
 # How many commands, or bytes of long words in them, are sent at once.
@@ -23,12 +25,34 @@ class Commands(Protocol):
     async def ask_all(self, *commands: Command) -> list[Any]: ...
 
 
+def _unfenced(_: int) -> str:
+    """Return no epoch: a lock keeps all others away, or nothing is written."""
+    return ""
+
+
 class Side(NamedTuple):
     """A shard in one generation."""
 
     shard: int
     store: Commands
     keys: RedisKeys
+    # Returns the epoch of this process in the store of a shard.
+    epoch_of: Callable[[int], str] = _unfenced
+
+    async def change(self, *commands: Command) -> list[Any]:
+        """Run commands that write, and return their answers.
+
+        None is carried out if another process has opened the store: this one may have been frozen.
+        Raises `StoreUnavailable`.
+        """
+        epoch = self.epoch_of(self.shard)
+        if not epoch:
+            return await self.store.ask_all(*commands)
+        words: list[Word] = [epoch]
+        for command in commands:
+            words += (len(command), *command)
+        found: list[Any] = await self.store.ask(*evaluation(AS_OWNER, [self.keys.meta], words))
+        return found
 
     async def pages(self, key: str) -> AsyncIterator[Mapping[bytes, bytes]]:
         """Yield the elements of a hash page by page."""
@@ -79,4 +103,4 @@ class Writer:
         """Write everything now."""
         commands, self._commands, self._bytes = self._commands, [], 0
         if commands and not self._is_dry:
-            await self.side.store.ask_all(*commands)
+            await self.side.change(*commands)

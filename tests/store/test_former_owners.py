@@ -8,9 +8,11 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 import holdfast.store
+from holdfast.offline.shard_side import Command, Side
 from holdfast.store.format import log_scripts, scripts
 from holdfast.store.format.opening_scripts import open_store
 from holdfast.store.format.scripts import ScriptCall
+from holdfast.store.links.resp import Word
 from holdfast.store.links.script import Script
 from holdfast.store.opening import dividing
 from tests.store.model import EPOCH, NONCE, Room
@@ -28,6 +30,7 @@ BY_EPOCH: dict[Script, tuple[list[str], list[Any], object]] = {
     scripts.COUNT: ([KEYS.meta], [EPOCH], 0),
     scripts.OFFER: ([KEYS.meta], [EPOCH, "c"], OTHER.encode()),
     dividing.DIVIDE: ([KEYS.meta] * 7, [2, EPOCH, 1, "", ""], "EPOCH"),
+    scripts.AS_OWNER: ([KEYS.meta], [EPOCH, 4, "HSET", KEYS.meta, "next", "-"], "EPOCH"),
     # It writes that replicas have what is stored: a former owner cannot say so of its own calls.
     scripts.CONFIRM: ([KEYS.meta, KEYS.bodies, KEYS.keyed], [f"{NONCE}-{1:012}"], 0),
 }
@@ -147,3 +150,28 @@ def test_an_offer_that_was_taken_back_is_not_opened(room: Room) -> None:
     with pytest.raises(ResponseError, match=f"OFFER {OTHER}"):
         room.call(opening("again000", offered=OTHER))
     assert written(room) == before
+
+
+class Commands:
+    """A store, as offline tools see it."""
+
+    def __init__(self, room: Room) -> None:
+        self._run: Any = room.redis.execute_command
+
+    async def ask(self, *command: Word) -> Any:
+        return self._run(*command)
+
+    async def ask_all(self, *commands: Command) -> list[Any]:
+        return [self._run(*each) for each in commands]
+
+
+async def test_an_offline_tool_changes_nothing_once_another_process_has_the_store(
+    room: Room,
+) -> None:
+    changes = ("HSET", KEYS.sessions, "joe/1", "{}"), ("HDEL", KEYS.meta, "next")
+    before = written(room)
+    with pytest.raises(ResponseError, match=f"EPOCH {OTHER}"):
+        await Side(0, Commands(room), KEYS, lambda _: EPOCH).change(*changes)
+    assert written(room) == before
+    assert await Side(0, Commands(room), KEYS, lambda _: OTHER).change(*changes) == [1, 1]
+    assert room.hash(KEYS.sessions) == {"joe/1": "{}"}

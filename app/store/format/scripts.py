@@ -90,6 +90,7 @@ CONFIRM = Script("confirm", source_of("confirm"))
 RAISE = Script("raise", source_of("raise"))
 COUNT = Script("count", source_of("count"))
 OFFER = Script("offer", source_of("offer"))
+AS_OWNER = Script("as_owner", source_of("as_owner"))
 
 
 class ScriptCall(NamedTuple):

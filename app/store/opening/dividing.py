@@ -57,9 +57,13 @@ async def enter_first(ask: Ask, keys: RedisKeys, division: Division, epoch: str)
     await ask(*evaluation(DIVIDE, _keys(keys), [keys.generation, epoch, 1, *division]))
 
 
-async def follow(ask: Ask, keys: RedisKeys) -> None:
-    """Let another shard enter the generation of the first one. Raises `StoreUnavailable`."""
-    await ask(*evaluation(DIVIDE, _keys(keys), [keys.generation, "", 0, *UNDIVIDED]))
+async def follow(ask: Ask, keys: RedisKeys, epoch: str = "") -> None:
+    """Let another shard enter the generation of the first one. Raises `StoreUnavailable`.
+
+    Args:
+        epoch: The one that must be in force; empty for any.
+    """
+    await ask(*evaluation(DIVIDE, _keys(keys), [keys.generation, epoch, 0, *UNDIVIDED]))
 
 
 def merged_audit(keys: RedisKeys) -> str:
