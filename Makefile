@@ -142,6 +142,7 @@ cover-units: $(STAMPS)/dev
 test-seeds: $(STAMPS)/dev $(STAMPS)/holdfast
 $(filter-out $(ALONE),$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
 test-pages test-rest test-chaos-machines: setup-debian
+test-chaos-machines: setup-caddy
 test-slow-store: setup-prometheus setup-collector
 test-attacks:
 	$(SERVE_INSTALLED) $(TEST) $(ATTACKS) $(ARGS)
@@ -311,18 +312,21 @@ setup-debian:
 	    chromium-headless-shell groff-base haproxy nginx-light; } || command -v chromium; \
 	elif ! command -v chromium; then echo 'chromium is missing: no test in a browser' >&2; fi >/dev/null
 
-# Prometheus and its tool, which read metrics and rules. Debian's package would start a service, so only its
+# Prometheus and its tool, which read metrics and rules; and Caddy. Debian's packages would start services, so only their
 # programs are taken.
-.PHONY: setup-prometheus
-setup-prometheus: | $(BIN)/python
-	@if [ -x $(BIN)/promtool ]; then :; \
+TAKEN = @if [ -x $(BIN)/$(firstword $(2)) ]; then :; \
 	elif command -v apt-get && command -v dpkg-deb; then \
-	    home=$$(mktemp -d) && { cd $$home && { apt-get -o APT::Sandbox::User=root download prometheus || \
+	    home=$$(mktemp -d) && { cd $$home && { apt-get -o APT::Sandbox::User=root download $(1) || \
 	    { apt-get -o DPkg::Lock::Timeout=300 update -qq && \
-	    apt-get -o APT::Sandbox::User=root download prometheus; }; } && \
-	    dpkg-deb --extract prometheus_*.deb . && \
-	    mv usr/bin/prometheus usr/bin/promtool $(CURDIR)/$(BIN); }; rm -rf $$home; \
-	else echo 'apt-get is missing: no test with Prometheus' >&2; fi >/dev/null
+	    apt-get -o APT::Sandbox::User=root download $(1); }; } && \
+	    dpkg-deb --extract $(1)_*.deb . && \
+	    mv $(addprefix usr/bin/,$(2)) $(CURDIR)/$(BIN); }; rm -rf $$home; \
+	else echo 'apt-get is missing: no test with $(1)' >&2; fi >/dev/null
+.PHONY: setup-prometheus setup-caddy
+setup-prometheus: | $(BIN)/python
+	$(call TAKEN,prometheus,promtool prometheus)
+setup-caddy: | $(BIN)/python
+	$(call TAKEN,caddy,caddy)
 
 # The collector of OpenTelemetry, which is built from its modules: once for all clones, and unoptimised, which takes
 # a quarter less time.

