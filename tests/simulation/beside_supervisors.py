@@ -7,7 +7,14 @@ from unittest.mock import patch
 
 from holdfast import compose, logs
 from holdfast.cli import serve
-from holdfast.compose import claiming, data_directory, running_server, standing_in, supervised
+from holdfast.compose import (
+    claiming,
+    data_directory,
+    running_server,
+    shardless_door,
+    standing_in,
+    supervised,
+)
 from holdfast.compose.placement import Placement
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import Succession
@@ -147,6 +154,7 @@ _REPLACED: tuple[tuple[object, str, object], ...] = (
     (claiming, "listen_for_commands", _listen_for_commands),
     (compose, "socket", Sockets),
     (running_server, "socket", Sockets),
+    (shardless_door, "socket", Sockets),
     (standing_in, "inherited", _inherited),
     (adoption, "socket", Sockets),
     (supervisor_running, "log", _log),

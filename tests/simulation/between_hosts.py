@@ -113,6 +113,9 @@ def _name_process(name: str) -> None:
     if name == titles.CLAIMER and isinstance(process, Worker):
         process.name = f"{process.host} claimer"
         process.unit.claimer = process
+    if name == titles.DOOR and isinstance(process, Worker):
+        process.name = f"{process.host} door"
+        process.world.coverage.mark("a host without a shard has a door")
 
 
 @contextmanager
