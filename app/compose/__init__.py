@@ -145,7 +145,7 @@ async def _assemble(
         *(settings, directory, stack, _stop_at_once, placement),
         is_successor=succession.is_successor,
         on_waiting=waiting.begin,
-        on_lost=succession.fenced,
+        on_lost=succession.lost,
         claimed=succession.claimed,
     )
     storage = await (waiting.until(opening) if may_wait(settings, succession) else opening)

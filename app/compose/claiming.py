@@ -50,6 +50,8 @@ _LOOK_S = 0.5
 _STEP_S = 0.1
 # For how long the supervisor is not asked for the same again: it may be in the midst of a restart.
 _ASKED_S = 2.0
+# How long clients wait for a process that serves them, before they are told to try elsewhere.
+_REFUSING_S = 3.0
 _OTHER_SERVER = (
     "hosts: the server {}, which has no such setting, has the store: stop it, and those with "
     "--standby, before you start hosts"
@@ -182,6 +184,8 @@ class Claimer:
         self._door, self._need = door, DoorNeed(asyncio.get_running_loop().time)
         self._has_door = self._door_serves = False
         self._asked_for_door = -inf
+        # When clients are refused, unless some process serves them by then.
+        self._refuses_at = inf
         # What the supervisor was asked last to have given away.
         self._given: Give | None = None
         # Tells people that this host serves, once.
@@ -209,6 +213,9 @@ class Claimer:
                 self._claim()
                 self._mind_door()
                 self._give()
+            if loop.time() >= self._refuses_at:
+                self._refuses_at = inf
+                await self._refusing.open()
             await asyncio.sleep(_STEP_S)
 
     async def _look(self) -> None:
@@ -355,8 +362,10 @@ class Claimer:
             await self._refusing.close()
             welcome, self.welcome = self.welcome, ignore
             welcome(self._url)
+            self._refuses_at = inf
         else:
-            await self._refusing.open()
+            # Another process serves soon, mostly: who connects waits for it.
+            self._refuses_at = asyncio.get_running_loop().time() + _REFUSING_S
 
     async def end(self) -> None:
         """Let others know at once that this host takes no shards any more."""
@@ -376,16 +385,17 @@ class _Door:
         self._places = [(addresses.main, sockets.main), (addresses.admin, sockets.admin)]
         self._reason = NO_SHARD_HERE.format(settings.own_host)
         self._doors: list[StandbyDoor] = []
+        self._turn = asyncio.Lock()
 
     async def open(self) -> None:
-        if self._doors:
-            return
-        for address, sockets in self._places:
-            if address is not None:
-                door = StandbyDoor(address, self._origins, is_healthy=True, reason=self._reason)
-                self._doors.append(door)
-                await door.open([each.dup() for each in sockets])
+        async with self._turn:
+            for address, sockets in () if self._doors else self._places:
+                if address is not None:
+                    door = StandbyDoor(address, self._origins, is_healthy=True, reason=self._reason)
+                    self._doors.append(door)
+                    await door.open([each.dup() for each in sockets])
 
     async def close(self) -> None:
-        while self._doors:
-            await self._doors.pop().close()
+        async with self._turn:
+            while self._doors:
+                await self._doors.pop().close()

@@ -36,7 +36,7 @@ async def open_storage(
     *,
     is_successor: bool = False,
     on_waiting: OnWaiting | None = None,
-    on_lost: Callable[[], None] | None = None,
+    on_lost: Callable[[], bool] | None = None,
     claimed: Claimed | None = None,
 ) -> Storage:
     """Open the store of a shard once no other process has it. The stack closes it.
@@ -47,7 +47,8 @@ async def open_storage(
     Args:
         on_end: Called when this process must end.
         on_waiting: Called when it begins to wait for another server.
-        on_lost: Called when another server has taken the store from it.
+        on_lost: Called when another server has taken the store from it; returns whether what ends
+            this process follows.
         claimed: Why this host may have the shard; None without a list of hosts.
     """
     placement = placement or alone(settings)
@@ -104,7 +105,7 @@ async def open_storage(
 
 
 @contextmanager
-def _telling(on_lost: Callable[[], None] | None) -> Iterator[None]:
+def _telling(on_lost: Callable[[], object] | None) -> Iterator[None]:
     """Say so if another server has the shard."""
     try:
         yield

@@ -45,6 +45,8 @@ _TAKING_BACK_S = 9.0
 # take to read what was written. Until then TLS connections are relayed, too.
 _HANDING_S = 10.0
 _GOING_S = READING_S
+# The same, if another host has the shard: what waits for it gets no answer here.
+_PARTING_S = 1.0
 _LOOK_S = 0.002
 
 
@@ -222,6 +224,27 @@ class RunningServer:
             )
             await self.take_back()
         return is_given
+
+    async def part(self, door: int) -> None:
+        """Hand over the connections, although another host has this shard.
+
+        What clients wait for of other shards, they get. Of this one, nothing is said any more, so
+        the connections of its clients end.
+        """
+        await self._pause_webhooks()
+        await self.doors.pause(_READING_S)
+        await self.doors.begin_all(_READING_S)
+        if self.forwarding is not None:
+            await self.forwarding.settle_giving()
+            await self.forwarding.pause(is_alone=True)
+            self.forwarding.settle()
+            await self.forwarding.settled()
+            self.forwarding.let_go()
+        self.doors.drop_own()
+        self.doors.be_still()
+        self.has_left = True
+        link = socket.socket(fileno=door)
+        await self.doors.hand_over(link, limit_s=_PARTING_S, last_limit_s=2 * _PARTING_S)
 
     def adopt(self, link: socket.socket) -> None:
         """Take the connections of another server of this host, which gives its shard away."""

@@ -305,6 +305,11 @@ class RunningDoor:
         await self.leave()
         return True
 
+    async def part(self, door: int) -> None:
+        """Hand the connections over."""
+        await self.leave()
+        await self.hand_over(door)
+
     def adopt(self, link: socket.socket) -> None:
         """Take the connections of another process of this host."""
         task = asyncio.create_task(adopt(link, self.doors.listeners))

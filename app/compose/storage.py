@@ -72,7 +72,7 @@ class Storage:
         is_successor: bool,
         monitor: StoreMonitor,
         gate: "Gate | None" = None,
-        on_lost: Callable[[], None] | None = None,
+        on_lost: Callable[[], bool] | None = None,
         on_waiting: OnWaiting | None = None,
         claimed: Claimed | None = None,
     ) -> None:
@@ -255,17 +255,24 @@ class Storage:
             self._fenced()
 
     def _fenced(self) -> None:
-        """End: another server has this shard. With an external store, it is to have all."""
-        if self._on_lost is not None and self._lease is not None:
-            self._on_lost()
-        self.end()
+        """End: another server has this shard. With an external store, it is to have all.
+
+        On a host of several, others are to have the connections before.
+        """
+        may_part = self._on_lost is not None and self._lease is not None and self._on_lost()
+        self._fall_silent()
+        if not may_part:
+            self._on_end()
 
     def end(self) -> None:
         """Speak no more, and end this process: another one has opened the store, or may."""
+        self._fall_silent()
+        self._on_end()
+
+    def _fall_silent(self) -> None:
         self.is_fenced = True
         if self._lease is not None:
             self._lease.end()
-        self._on_end()
 
     def watch(self, directory: DataDirectory, stack: AsyncExitStack) -> DirectoryWatch:
         """Start watching the directories that the server depends on."""

@@ -81,6 +81,11 @@ class Succession:
     def fenced(self) -> None:
         """Report that another server has the store of this shard, and with it the deployment."""
 
+    def lost(self) -> bool:
+        """Report the same; return whether this process, which serves, is soon told to part."""
+        self.fenced()
+        return False
+
     async def prepared(self) -> None:
         """Report that all that can fail has been tried; wait until the other server has left."""
 

@@ -36,6 +36,8 @@ LIMITS = ("restart_timeout", "frozen_timeout", "silent_timeout")
 _BEAT_S = 2.0
 # How long a server that has settled waits for others that leave or end together with it.
 _RESTING_S = 1.0
+# How long a server that has lost its shard waits until it is told to part.
+_PARTING_S = 2.0
 _NO_SUPERVISOR = "the supervisor has ended"
 _ABANDONED = f"{_NO_SUPERVISOR}: the server stops"
 
@@ -71,6 +73,9 @@ class Supervised(Succession):
         # Tells people that all of them serve.
         self.welcome: Callable[[], None] = ignore
         self._beat: asyncio.TimerHandle | None = None
+        # Whether this server serves; and what ends one that has lost its shard.
+        self._serves = False
+        self._ending: asyncio.TimerHandle | None = None
         # Set when this one, which leaves or ends, need not follow other shards any more.
         self._may_rest = asyncio.Event()
         # Ends a start that is under way.
@@ -151,6 +156,7 @@ class Supervised(Succession):
 
         Raises `CannotStart`.
         """
+        self._serves = True
         self._say_kept(Say.READY, url=url, **limits)
         self.close_kept()
 
@@ -202,6 +208,18 @@ class Supervised(Succession):
 
     def fenced(self) -> None:
         self.say(Say.FENCED)
+
+    def lost(self) -> bool:
+        self.fenced()
+        if self.claimed is None or not self._serves:
+            return False
+        self._ending = self._loop.call_later(_PARTING_S, self._stopped.set)
+        return True
+
+    def parts(self) -> None:
+        """Take note that this process is to hand its connections over, and then ends."""
+        if self._ending is not None:
+            self._ending.cancel()
 
     async def prepared(self) -> None:
         await self._answer_to(Say.PREPARED)
@@ -278,6 +296,9 @@ async def do_as_asked(supervisor: Supervised, server: "RunningServer | RunningDo
             supervisor.say(Say.FAILED, why=reason(str(error)), ends=True)
             return False
         except Exception as error:
+            if what == Do.PART:
+                log.exception("connections were not handed over, and end")
+                return False
             if what == Do.LEAVE:
                 orders.close_door()
             supervisor.say(Say.FAILED, why=_why(error, what))
@@ -310,6 +331,10 @@ class _Orders:
                 return True
             case Do.GIVE:
                 return await _give(self._supervisor, self._server, asked)
+            case Do.PART:
+                self._supervisor.parts()
+                await self._server.part(asked.descriptors[0])
+                return True
             case Do.ADOPT:
                 self._server.adopt(socket.socket(fileno=asked.descriptors[0]))
             case _:

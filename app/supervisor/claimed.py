@@ -7,11 +7,14 @@ server more, whose number follows the last shard, is a door to the shards of oth
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from holdfast.supervisor.control import Do
+from holdfast.supervisor.control import Channel, Do
 from holdfast.supervisor.log import log
-from holdfast.supervisor.places import Place
+from holdfast.supervisor.places import SERVING, Place
 from holdfast.supervisor.processes import FORMER, Process, close_all
 from holdfast.supervisor.system import System
+
+# How long connections of servers that have lost their shards wait for one that takes them.
+_PARTED_S = 10.0
 
 
 class Starter(Protocol):
@@ -35,6 +38,8 @@ class Claimed:
         self._supervisor = supervisor
         # Whom the first process was told of last, and as which process.
         self._told: tuple[object, object] = None, None
+        # From where connections come for the server that serves next, and until when it may.
+        self._parted: list[tuple[Channel, float]] = []
 
     @property
     def places(self) -> Sequence[Place]:
@@ -86,6 +91,25 @@ class Claimed:
         ours.close()
         theirs.close()
 
+    def _part(self, server: Process) -> None:
+        """Have a server hand its connections over, to whichever serves now or next."""
+        ours, theirs = self._supervisor.system.channel_pair()
+        server.tell([ours.fileno()], do=Do.PART)
+        ours.close()
+        self._parted.append((theirs, self._supervisor.system.now() + _PARTED_S))
+
+    def _pass_on(self) -> None:
+        """Let a server that serves have the connections of servers that have lost their shards."""
+        taking = next((each.living for each in self.places if each.is_serving), None)
+        waiting, self._parted = self._parted, []
+        for theirs, until in waiting:
+            if taking is not None:
+                taking.tell([theirs.fileno()], do=Do.ADOPT)
+            elif self._supervisor.system.now() < until:
+                self._parted.append((theirs, until))
+                continue
+            theirs.close()
+
     @property
     def is_giving(self) -> bool:
         """Whether a shard is being given to another host, which takes some seconds."""
@@ -95,12 +119,17 @@ class Claimed:
     def takes_fenced(self, place: Place, server: Process) -> bool:
         """Return whether the server of a claimed shard has lost it, which concerns no other shard.
 
-        One that has given its shard away only hands its connections over from now on.
+        It only hands its connections over from now on.
         """
-        if place.claim is not None and server.said == Do.GIVE:
+        if place.claim is None:
+            return False
+        is_given = server.said == Do.GIVE
+        if is_given or (server.said in SERVING and not self._supervisor.is_restarting):
+            if not is_given:
+                self._part(server)
             server.title = FORMER
             self.leave(place)
-        return place.claim is not None
+        return True
 
     def leave(self, place: Place) -> None:
         """Have no other server for a shard that another host has, or may open more easily."""
@@ -119,6 +148,7 @@ class Claimed:
         """Tell the first process which shards have servers here, which serve, and which failed."""
         if not self._supervisor.shards:
             return
+        self._pass_on()
         first, places = self._supervisor.places[0], self.places
         shards = [self.shard_of(each) for each in places]
         serving = [self.shard_of(each) for each in places if each.is_serving]

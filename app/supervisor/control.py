@@ -77,6 +77,8 @@ class Do(StrEnum):
     START = "start"
     LEAVE = "leave"
     OPEN = "open"
+    # Of a server whose shard another host has: to hand its connections over, and end.
+    PART = "part"
     SERVE = "serve"
     # Of the first of several servers: now all serve.
     WELCOME = "welcome"

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import signal
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -15,12 +16,17 @@ import aiohttp
 import orjson
 import pytest
 
-from tests.chaos.hosts import NAMES, Host, until
-from tests.chaos.test_hosts import NO_SHARD, drained, scene
+from tests.chaos.hosts import NAMES, READY_S, SHARDS, Host, until
+from tests.chaos.test_hosts import BUSY, HOST_S, NO_SHARD, drained, scene
 from tests.chaos.test_workers import Member
+from tests.chaos.twin import LIMIT_S
+from tests.slowness import times_slower
 from tests.web.requests import HANDSHAKE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+# In which a door starts, on a machine that is not busy.
+DOOR_S = 3.0
 
 
 async def test_a_host_without_a_shard_serves_every_client(tmp_path: Path) -> None:
@@ -102,3 +108,31 @@ async def test_clients_of_a_host_that_is_drained_notice_a_reconnect_at_most(
         assert statuses.count(0) <= 2, statuses
         longest_s = max(took for _, took in found)
         sys.stdout.write(f"\nlost {statuses.count(0)}; the longest answer took {longest_s:.1f} s\n")
+
+
+async def test_a_host_that_was_frozen_and_lost_everything_is_a_door_at_once(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as play:
+        first, *others = play.hosts.all
+        await first.signal_all(signal.SIGSTOP)
+        await until(lambda: sum(len(each.shards) for each in others) == SHARDS, READY_S)
+        await first.signal_all(signal.SIGCONT)
+        began = time.monotonic()
+        timeout = aiohttp.ClientTimeout(total=LIMIT_S)
+        async with aiohttp.ClientSession(first.url, timeout=timeout) as http:
+            answers: list[int] = []
+            while 200 not in answers:
+                assert time.monotonic() - began < LIMIT_S, answers
+                try:
+                    async with http.post("/cometd", json=[HANDSHAKE]) as response:
+                        answers.append(response.status)
+                except aiohttp.ClientError:
+                    # By a worker that is about to part.
+                    answers.append(0)
+                await asyncio.sleep(0.1)
+        took_s = time.monotonic() - began
+        sys.stdout.write(f"\na frozen host served after {took_s:.1f} s: {answers}\n")
+        assert took_s < DOOR_S * BUSY * times_slower()
+        await until(lambda: first.has_door and not first.shards)
+        await play.goes_on("a host was frozen", HOST_S)

@@ -1,8 +1,8 @@
 """A server that says to the supervisor what a plan wants, and to clients which process it is.
 
 With "workers" there are several. The plan of one of them has its number: "leave.1".
-With "shards" the first one claims the shards in "claims", and gives the one in "gives", if any. The
-number of a shard's server is the one after the shard's.
+With "shards" the first one claims the shards in "claims", and gives the one in "gives", if any;
+other hosts have the ones in "loses". The number of a shard's server is the one after the shard's.
 It runs as `holdfast serve` where the package `holdfast` consists of this and the real supervisor.
 `plan.json` says by step what happens there: "say" as usual, "fail", "be lost", "die" as by kill -9,
 "freeze" as by a debugger, "exit" with 3, "be fenced", "hang", "wait" until the test lets it go on.
@@ -62,6 +62,7 @@ class FakeServer:
         self._is_one_of_several = self._workers > 1 or self._shards > 0
         # What a server that claims shards has said last of the one to give.
         self._gives: object = None
+        self._has_lost = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop())
 
@@ -80,8 +81,8 @@ class FakeServer:
             if "silent" not in self._plan and time.monotonic() - self._said_alive > ALIVE_S:
                 self._said_alive = time.monotonic()
                 self._channel.send(say=Say.ALIVE)
-                if self._shards and self._shard == 0 and self._is_accepting:
-                    self._claim()
+                if self._shards and self._is_accepting:
+                    self._claim() if self._shard == 0 else self._look()
 
     def _claim(self) -> None:
         """Say again what the plan of now wants, as one that looks at stores does."""
@@ -91,6 +92,12 @@ class FakeServer:
         if (gives := plan.get("gives")) != self._gives:
             self._gives = gives
             self._channel.send(say=Say.GIVE, shard=gives, host="another")
+
+    def _look(self) -> None:
+        """Lose the shard if the plan of now wants it."""
+        if self._shard - 1 in read_plan().get("loses", ()) and not self._has_lost:
+            self._has_lost = True
+            self._channel.send(say=Say.FENCED)
 
     def _stop(self) -> None:
         if "stop" in self._plan:
@@ -159,6 +166,9 @@ class FakeServer:
             case Do.GIVE:
                 note(f"gives its shard to {asked['host']}")
                 self._give(read_plan())
+            case Do.PART:
+                note(f"parts from shard {self._shard - 1}")
+                self._end()
             case Do.ADOPT:
                 note("adopts")
             case other:

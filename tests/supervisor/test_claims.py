@@ -183,3 +183,36 @@ def test_a_door_that_does_not_start_is_no_loss_of_a_shard(stage: Stage) -> None:
     until(lambda: "has [1, 4] serving [1, 4] failed [6]" in stage.notes())
     assert "the server that is a door has ended" in stage.log()
     assert "left to other hosts" not in stage.log()
+
+
+def test_a_server_that_loses_its_shard_gives_its_connections_to_one_that_serves(
+    host: Stage,
+) -> None:
+    host.plan(shards=6, claims=[4], loses=[1])
+    until(lambda: last_had(host) == "has [4] serving [4]")
+    until(lambda: host.notes().count("adopts") == 1)
+    assert host.notes().count("parts from shard 1") == 1
+
+
+def test_connections_of_the_last_server_that_loses_its_shard_wait_for_a_door(host: Stage) -> None:
+    host.plan(shards=6, claims=[4], loses=[1])
+    until(lambda: host.notes().count("adopts") == 1)
+    host.plan(shards=6, claims=[], loses=CLAIMED)
+    until(lambda: last_had(host) == "has [] serving []")
+    host.plan(shards=6, claims=[6], loses=CLAIMED)
+    until(lambda: host.notes().count("adopts") == 2)
+    assert last_had(host) == "has [6] serving [6]"
+
+
+def test_connections_do_not_wait_forever(stage: Stage) -> None:
+    stage.constants(claimed={"_PARTED_S": 0.1})
+    begun(stage)
+    stage.plan(shards=6, claims=[4], loses=[1])
+    until(lambda: stage.notes().count("adopts") == 1)
+    stage.plan(shards=6, claims=[], loses=CLAIMED)
+    until(lambda: last_had(stage) == "has [] serving []")
+    # The supervisor looks once a second.
+    time.sleep(2.0)
+    stage.plan(shards=6, claims=[6], loses=CLAIMED)
+    until(lambda: last_had(stage) == "has [6] serving [6]")
+    assert stage.notes().count("adopts") == 1

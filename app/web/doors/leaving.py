@@ -103,6 +103,15 @@ class Leaving:
 
         return await reached(limit_s, is_settled)
 
+    def drop_own(self) -> None:
+        """End the connections whose clients would wait for what this server must not say."""
+        self._endpoint.coalescer.drop()
+        opened = self._websockets.by_connection()
+        for each in self._connections():
+            socket = None if each not in opened else opened[each].socket
+            if socket is not None and socket.session is not None:
+                _close(each)
+
     def be_still(self) -> None:
         """Handle nothing more, not even what has been read: a successor will.
 

@@ -19,6 +19,9 @@ class LinkSink(asyncio.WriteTransport):
         # Not a copy: equal frames of many sockets are recognised by identity.
         self._send(cast("bytes", data))
 
+    def abort(self) -> None:
+        self._link.abort()
+
     def is_closing(self) -> bool:
         return not self._link.is_open
 

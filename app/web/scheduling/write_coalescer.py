@@ -92,6 +92,12 @@ class WriteCoalescer:
             elif not transport.is_closing():
                 transport.write(data)
 
+    def drop(self) -> None:
+        """End the connections with writes that wait: this process will never make them."""
+        waiting, self._waiting = self._waiting, []
+        for transport, _ in waiting:
+            transport.abort()
+
     def _wait_for_right(self) -> None:
         if not self._waits_for_right:
             self._waits_for_right = True

@@ -204,17 +204,12 @@ async def test_it_goes_on_after_it_was_to_leave(both: Workers, door: RunningDoor
     await person.handshake("ada/1")
     await person.connect()
     held = asyncio.create_task(person.connect(60_000))
-    await until(lambda: _holds_one(both))
+    await until(lambda: _held(both) == 1)
     await door.leave()
     # It was answered.
     assert (await held)[-1]["successful"]
     await door.take_back()
     assert (await person.connect())[-1]["successful"]
-
-
-def _holds_one(both: Workers) -> bool:
-    sessions = [each for shard in (0, 1) for each in both.sessions(shard)]
-    return any(each.held_connect is not None for each in sessions)
 
 
 async def test_a_worker_goes_on_with_its_connections(both: Workers, door: RunningDoor) -> None:
@@ -228,3 +223,55 @@ async def test_a_worker_goes_on_with_its_connections(both: Workers, door: Runnin
     assert (await person.connect())[-1]["successful"]
     await handing
     assert (await person.connect())[-1]["successful"]
+
+
+async def test_it_goes_on_with_the_connections_of_a_worker_that_has_lost_its_shard(
+    both: Workers, door: RunningDoor
+) -> None:
+    lost = both.servers[0]
+    waits, held, asks, sockets = [await person_at(both, lost.url) for _ in range(4)]
+    # One has its session at the other shard, by a worker that is lost.
+    await waits.handshake(f"{both.subject_of(1)}/1")
+    await waits.connect()
+    waiting = asyncio.create_task(waits.connect(60_000))
+    # The sessions of others are lost with it, which is said to none of them.
+    for n, each in enumerate((held, asks)):
+        await each.handshake(f"{both.subject_of(0, f'own-{n}-')}/1")
+    await held.connect()
+    holding = asyncio.create_task(_status_of_connect(held))
+    own = await sockets.http.ws_connect("/cometd")
+    await own.send_json([HANDSHAKE])
+    await own.receive()
+    await until(lambda: _held(both) == 2)
+
+    lost.storage.right.leave()
+    lost.storage.is_fenced = True
+    asking = asyncio.create_task(_status_of_connect(asks))
+    await until(lambda: lost.doors._endpoint.scheduler.is_busy)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    door.adopt(theirs)
+    await lost.part(ours.detach())
+
+    assert (await waiting)[-1]["successful"]
+    assert [await holding, await asking] == [0, 0]
+    closed = await own.receive()
+    assert (closed.type, closed.data) == (aiohttp.WSMsgType.CLOSE, 1012)
+    # By the same connection: nobody listens at the port any more.
+    assert (await waits.connect())[-1]["successful"]
+
+
+async def _status_of_connect(person: Person) -> int:
+    """Return the status of a response; 0 if the connection was closed without one."""
+    said = {"channel": "/meta/connect", "connectionType": "long-polling"}
+    try:
+        async with person.http.post(
+            "/cometd", json=[{**said, "clientId": person.client_id}]
+        ) as response:
+            return response.status
+    except aiohttp.ClientConnectionError:
+        return 0
+
+
+def _held(both: Workers) -> int:
+    sessions = [each for shard in (0, 1) for each in both.sessions(shard)]
+    return sum(each.held_connect is not None for each in sessions)
