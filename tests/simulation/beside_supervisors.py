@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from holdfast import compose, logs
@@ -17,6 +18,7 @@ from holdfast.compose import (
 )
 from holdfast.compose.placement import Placement
 from holdfast.compose.running_server import RunningServer
+from holdfast.compose.shardless_door import RunningDoor, running_door
 from holdfast.compose.succession import Succession
 from holdfast.settings import Settings
 from holdfast.supervisor import replacing, state, watching
@@ -31,7 +33,7 @@ from tests.simulation.files import Files
 from tests.simulation.holdings import Handle, Inbox
 from tests.simulation.process import Process, Running
 from tests.simulation.shared_sockets import Bound, SharedSocket
-from tests.simulation.supervised import Gone, Worker
+from tests.simulation.supervised import Gone, Worker, staying
 
 
 @asynccontextmanager
@@ -42,6 +44,14 @@ async def _running(
     assert isinstance(process, Worker)
     async with process.unit.running(process, succession, placement) as server:
         yield server
+
+
+@asynccontextmanager
+async def _running_door(*given: Any) -> AsyncIterator[RunningDoor]:
+    process = running_process()
+    assert isinstance(process, Worker)
+    async with staying(process, running_door(*given)) as door:
+        yield door
 
 
 def _leave_at_once() -> None:
@@ -154,6 +164,7 @@ _REPLACED: tuple[tuple[object, str, object], ...] = (
     (claiming, "listen_for_commands", _listen_for_commands),
     (compose, "socket", Sockets),
     (running_server, "socket", Sockets),
+    (shardless_door, "running_door", _running_door),
     (shardless_door, "socket", Sockets),
     (standing_in, "inherited", _inherited),
     (adoption, "socket", Sockets),

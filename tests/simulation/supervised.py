@@ -4,10 +4,10 @@ import json
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.cli import serve
 from holdfast.compose import (
@@ -37,6 +37,8 @@ LINK_PORT = 8090
 # After how long at most a server ends that crashes again and again.
 _CRASH_S = 1.0
 _WORDS = ["serve"]
+
+T = TypeVar("T")
 
 
 class Gone(BaseException):
@@ -341,18 +343,25 @@ class Unit:
         process.name, process.shard = f"{self.host}/{placement.number}", placement.number
         post.begins(process)
         served = running(self._settings(placement.number), succession, placement)
-        server = await served.__aenter__()
-        self.world.note(process.name, "serves")
-        self.world.coverage.serves(self.host)
-        post.serves(process, server)
-        try:
+        async with staying(process, served) as server:
+            self.world.note(process.name, "serves")
+            self.world.coverage.serves(self.host)
+            post.serves(process, server)
             yield server
-        except Gone:
-            # Nothing is closed: it stays here.
-            process.exit(0)
-            await process.loop.create_future()
-        except BaseException:
-            if not await served.__aexit__(*sys.exc_info()):
-                raise
-        else:
-            await served.__aexit__(None, None, None)
+
+
+@asynccontextmanager
+async def staying(process: Process, served: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
+    """Run a server whose process may end at once."""
+    server = await served.__aenter__()
+    try:
+        yield server
+    except Gone:
+        # Nothing is closed: it stays here.
+        process.exit(0)
+        await process.loop.create_future()
+    except BaseException:
+        if not await served.__aexit__(*sys.exc_info()):
+            raise
+    else:
+        await served.__aexit__(None, None, None)
