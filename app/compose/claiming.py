@@ -21,7 +21,7 @@ from holdfast.compose.host_door import listen_for_hosts, open_host_door
 from holdfast.compose.host_tokens import HostTokens
 from holdfast.compose.listen_addresses import find_addresses
 from holdfast.compose.listening import ListeningSockets, listen, listen_for_commands
-from holdfast.compose.placement import NO_SHARD, NO_SHARD_HERE, placed
+from holdfast.compose.placement import NO_SHARD, placed
 from holdfast.compose.supervised import LIMITS
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.distribution import release
@@ -52,6 +52,7 @@ _STEP_S = 0.1
 _ASKED_S = 2.0
 # How long clients wait for a process that serves them, before they are told to try elsewhere.
 _REFUSING_S = 3.0
+_REASON = "host {} has no shard: others may serve"
 _OTHER_SERVER = (
     "hosts: the server {}, which has no such setting, has the store: stop it, and those with "
     "--standby, before you start hosts"
@@ -383,7 +384,7 @@ class _Door:
     ) -> None:
         self._origins = Origins(settings.allow_origin)
         self._places = [(addresses.main, sockets.main), (addresses.admin, sockets.admin)]
-        self._reason = NO_SHARD_HERE.format(settings.own_host)
+        self._reason = _REASON.format(settings.own_host)
         self._doors: list[StandbyDoor] = []
         self._turn = asyncio.Lock()
 

@@ -16,8 +16,6 @@ def data_of(directory: Path, shard: int) -> Path:
 
 # Of the processes of a host that have none: the one that claims shards, and a door.
 NO_SHARD = -1
-# What those say who are asked whether they are ready.
-NO_SHARD_HERE = "host {} has no shard: others may serve"
 
 
 def far_link_in(links: Path, shard: int) -> Path:

@@ -27,7 +27,7 @@ from holdfast.compose.joint_administration import JointAdministration
 from holdfast.compose.listen_addresses import find_addresses
 from holdfast.compose.listeners import ServedApplications, open_listeners
 from holdfast.compose.listening import MAIN, ListeningSockets, listen
-from holdfast.compose.placement import NO_SHARD_HERE, Placement
+from holdfast.compose.placement import Placement
 from holdfast.compose.running_server import within
 from holdfast.compose.several import host_links
 from holdfast.compose.shard_origin import common_origin, store_of
@@ -231,7 +231,7 @@ async def _serve(
 
     async def readiness(of_all: bool) -> tuple[str | None, str]:
         away = forwarding.absences() if of_all else ()
-        return await _complaint(settings, bayeux, forwarding), "\n".join(away)
+        return await _complaint(bayeux, forwarding), "\n".join(away)
 
     served = ServedApplications(
         *(endpoint, websockets, parts.heads, readiness, parts.administration, forwarding),
@@ -245,14 +245,13 @@ async def _serve(
     return door
 
 
-async def _complaint(settings: Settings, bayeux: Bayeux, forwarding: Forwarding) -> str | None:
+async def _complaint(bayeux: Bayeux, forwarding: Forwarding) -> str | None:
     """Return why no client should come to this door now, or None."""
     if bayeux.state.is_stopping:
         return "stopping"
-    hosts, own = forwarding.all_hosts, settings.own_host or ""
-    if hosts is not None and await hosts.is_drained(own):
-        return NO_SHARD_HERE.format(own)
-    return None if forwarding.reaches_any else "no shard can be reached"
+    if not forwarding.reaches_any:
+        return "no shard can be reached"
+    return await forwarding.draining()
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ import orjson
 import pytest
 
 from tests.chaos.hosts import NAMES, READY_S, SHARDS, Host, until
-from tests.chaos.test_hosts import BUSY, HOST_S, NO_SHARD, drained, scene
+from tests.chaos.test_hosts import BUSY, DRAINED, HOST_S, drained, scene
 from tests.chaos.test_workers import Member
 from tests.chaos.twin import LIMIT_S
 from tests.slowness import times_slower
@@ -48,7 +48,7 @@ async def test_a_host_without_a_shard_serves_every_client(tmp_path: Path) -> Non
         async with http.get("/metrics") as response:
             page = await response.text()
         assert all(f'shard="{shard}"' in page for shard in range(6))
-        assert await first.readiness() == (503, NO_SHARD.format(NAMES[0]))
+        assert await first.readiness() == (503, DRAINED.format(NAMES[0]))
         # It is replaced as any other process.
         assert await first.restart() == ""
         for each in people:

@@ -29,7 +29,7 @@ BUSY = 2.0
 PEOPLE = 12
 # Where the command finds its token, in the data of a host.
 TOKEN = "admin-token"
-NO_SHARD = "host {} has no shard: others may serve\n"
+DRAINED = "host {} is drained\n"
 
 
 class Scene:
@@ -109,7 +109,7 @@ async def test_a_host_that_is_drained_has_no_shard_and_nobody_handshakes_anew(
         first, other, _ = play.hosts.all
         done = await asyncio.to_thread(drained, NAMES[0], by=other)
         assert (done.returncode, done.stdout) == (0, f"{NAMES[0]} has no shard\n"), done.stderr
-        assert await first.readiness() == (503, NO_SHARD.format(NAMES[0]))
+        assert await first.readiness() == (503, DRAINED.format(NAMES[0]))
         await play.goes_on("host drained", 1.5)
 
 
