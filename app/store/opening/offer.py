@@ -29,6 +29,7 @@ async def is_taken(primary: "Primary", keys: "RedisKeys", epoch: str, host: str)
             await asyncio.sleep(_LOOK_S)
             found = await reader.ask("HGET", keys.meta, "epoch")
         found = await reader.run(OFFER, [keys.meta], [epoch, ""])
-        return bool(found != epoch.encode())
+        # A store that was emptied has no epoch: this process alone knows what was lost.
+        return found not in (epoch.encode(), b"")
     finally:
         reader.close()
