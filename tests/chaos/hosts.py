@@ -30,8 +30,9 @@ _DOOR = "holdfast-door"
 # On a busy machine, a host that starts late gets its shards after the minute in which they stay
 # with those that were faster.
 READY_S = LIMIT_S + 90.0
-# How often it is looked which hosts are ready, as a health check does.
+# How often it is looked which hosts are ready, as a health check does, and for how long.
 _LOOK_S = 0.5
+_CHECK_S = 2.0
 # How long one that is asked may take to answer.
 _ASKED_S = 10.0
 
@@ -218,7 +219,7 @@ class Ways:
 
     async def _watch(self, host: Twin) -> None:
         while True:
-            is_ready = (await host.readiness())[0] == 200
+            is_ready = await _is_ready(host)
             if self._ready.get(host) is not is_ready:
                 self._ready[host] = is_ready
                 self._lead()
@@ -231,6 +232,13 @@ class Ways:
             if proxy.upstream != host.address:
                 proxy.upstream = host.address
                 proxy.reset()
+
+
+async def _is_ready(host: Twin) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_CHECK_S):
+            return (await host.readiness())[0] == 200
+    return False
 
 
 @asynccontextmanager

@@ -50,6 +50,17 @@ class Member(Person):
         assert reply["successful"], reply
         await self.connect()
 
+    async def insist_on_joining(self) -> None:
+        """Try again, as clients do, while a busy server refuses."""
+        async with asyncio.timeout(_LIMIT_S):
+            while True:
+                try:
+                    await self.join()
+                except (aiohttp.ClientError, AssertionError):
+                    await asyncio.sleep(_AGAIN_S)
+                else:
+                    return
+
     async def hear_all(self, urls: Sequence[str], count: int, began: float) -> None:
         """Ask at one door after the other until all messages are there."""
         doors = cycle(urls if len(self.name) % 2 else reversed(urls))
@@ -99,7 +110,7 @@ async def measure(home: Path, sessions: int, waiting: int) -> str:
 
         async def join(member: Member) -> None:
             async with turn:
-                await member.join()
+                await member.insist_on_joining()
 
         await asyncio.gather(*map(join, members))
         await _find_shards(members, hosts.all[0].url)

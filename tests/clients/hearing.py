@@ -60,12 +60,15 @@ class Hearing:
         return [f"{self.name}, published by {by}: {what}"]
 
     def disorder(self, publishers: Iterable[str]) -> list[str]:
-        """Return what it heard twice or late, if it may have missed something between sessions."""
+        """Return what it heard twice or late, if it may have missed something between sessions.
+
+        At its beginning, each session may hear what the one before has heard.
+        """
         found = []
         for by in publishers:
             numbers = [number for who, number, _ in self.heard if who == by]
             wrong = [number for before, number in pairwise(numbers) if number <= before]
-            if wrong:
+            if len(wrong) >= self.handshakes:
                 found.append(f"{self.name}, published by {by}: twice or late {wrong[:_SHOWN]}")
         return found
 

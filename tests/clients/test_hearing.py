@@ -59,3 +59,8 @@ def test_a_named_session_misses_what_was_accepted_and_never_came_or_came_late() 
     assert hearing(0, 3, 1).misses("anna", (0, 1, 3)) == [
         "joe, published by anna: lost [], too late [1] of 3"
     ]
+
+
+def test_a_new_session_may_hear_again_what_the_former_one_has_heard_and_no_more() -> None:
+    assert hearing(0, 1, 1, 3, handshakes=2).disorder(["anna"]) == []
+    assert hearing(0, 1, 1, 3).disorder(["anna"]) == ["joe, published by anna: twice or late [1]"]
