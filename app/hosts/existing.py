@@ -42,6 +42,8 @@ class Existing:
         self._empty: set[int] = set()
         # The shards of which the store of the first one says it; None if that was never read.
         self._recorded: Collection[int] | None = None
+        # Whether the first one's store was empty in the last look, and that of another was not.
+        self._is_first_gone = False
 
     def saw(self, shards: Mapping[int, ShardSeen | None], recorded: Collection[int] | None) -> None:
         """Take note of a look: None for what could not be read."""
@@ -57,14 +59,18 @@ class Existing:
         if recorded is not None:
             self._recorded = recorded
             self._known.update(recorded)
-        if 0 in self._empty and self._known:
-            # With the first shard, the records of the others are gone.
+        is_first_gone = 0 in self._empty and bool(self._known)
+        if is_first_gone and self._is_first_gone:
+            # With the first shard, the records of the others are gone. In one look it may have
+            # answered before it was opened, and another one after that.
             self._known |= self._empty
+        self._is_first_gone = is_first_gone
 
     @property
     def emptied(self) -> list[int]:
         """The shards that exist, and whose store is empty."""
-        return sorted(self._empty & self._known)
+        first = {0} if self._is_first_gone else set()
+        return sorted(self._empty & (self._known | first))
 
     @property
     def unrecorded(self) -> list[int]:
@@ -77,6 +83,7 @@ class Existing:
         """Return whether a shard has what it had, or is new."""
         if shard not in self._empty:
             return True
+        if self._recorded is None or shard in self._known:
+            return False
         # The first one is new if all are.
-        is_sure = self._recorded is not None and (shard or len(self._answered) == self._count)
-        return bool(is_sure) and shard not in self._known
+        return shard > 0 or (len(self._answered) == self._count and not self._known)

@@ -475,3 +475,17 @@ def test_hosts_whose_leases_moved_lately_may_have_shards() -> None:
             desk.free(shard)
     desk.look()
     assert desk.claims.other_holders == set()
+
+
+def test_a_look_while_the_first_shard_is_opened_loses_no_shard() -> None:
+    """It may have been read before that, and another one after it was opened, too."""
+    desk = Desk(own=TARGETS[SHARDS - 1])
+    opened = {shard: desk.shards[shard] for shard in (0, 1)}
+    desk.shards = dict.fromkeys(range(SHARDS), EMPTY)
+    desk.shards[1] = opened[1]
+    desk.raised = set()
+    desk.look()
+    desk.shards[0] = opened[0]
+    desk.looks(20)
+    assert desk.claimed() >= {*range(2, SHARDS)}
+    assert desk.claims.emptied == []

@@ -46,6 +46,10 @@ class Worker(Process):
         stores.call((self, self.host.name), self.shard, script, then)
 
     def open(self) -> None:
+        if self.shard and not self.host.world.stores.metas[0].openings:
+            # It learns from the first shard which deployment this is.
+            self.after(0.05, self.open)
+            return
         self._tries += 1
         if self.shard in self.host.cannot_open:
             self.after(0.5, lambda: self._opened(None))
