@@ -59,8 +59,9 @@ class Member:
         self.shown = ShownPlaces(None)
         # Whether it writes to its log: not before it is sure to go on.
         self._writes = False
-        # How often frames of others were missing.
+        # How often frames of others were missing; and, by shard, what is not reported yet.
         self.gaps = 0
+        self._missed: dict[int, Gap] = {}
 
     # The owner of the log in the store
 
@@ -174,6 +175,7 @@ class Member:
             self._own.log.see(shard, reader.learned, reader.awaited)
             self.inlet.direct[shard].go_on()
             self.arrivals[shard].kept_first.tick()
+        self._tell_missed()
         self._tell_completeness()
         self.others.tick(now)
 
@@ -240,7 +242,18 @@ class Member:
                 self._far.publishing.made.learned(self.others.known.rows.take_new_topics())
 
     def miss(self, shard: int, gap: Gap) -> None:
-        self.gaps += 1
-        self._state.journal.missed(shard, gap.entries)
-        log.error("%s of shard %d did not arrive: its log has them no more (%s)", *gap.told(shard))
         self.others.known.lose(shard)
+        before = self._missed.get(shard, gap)
+        self._missed[shard] = gap._replace(begin=before.begin)
+        self._tell_missed()
+
+    def _tell_missed(self) -> None:
+        """Report what is missing, unless another process may have the shard, and have taken it."""
+        if not (self._missed and self.others.may_speak()):
+            return
+        missed, self._missed = self._missed, {}
+        for shard, gap in missed.items():
+            self.gaps += 1
+            self._state.journal.missed(shard, gap.entries)
+            told = gap.told(shard)
+            log.error("%s of shard %d did not arrive: its log has them no more (%s)", *told)

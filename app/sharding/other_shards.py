@@ -62,7 +62,7 @@ class OtherShards:
         self.numbers = [each for each in range(shards.map.count) if each != number]
         self.store, self.find_key = store, store.find_key
         self.stamp, self.clock, self.core_clock = stamp, clock, core_clock
-        self._may_speak = may_speak
+        self.may_speak = may_speak
         self._wake = wake
         self._reaches = reaches
         self.known = KnownFacts(self.numbers)
@@ -103,7 +103,7 @@ class OtherShards:
 
     def has_durable(self, channel: str) -> bool:
         # A process that was frozen handles the first request before it falls silent.
-        return not self._may_speak() or bool(self.known.rows.shards(channel))
+        return not self.may_speak() or bool(self.known.rows.shards(channel))
 
     def refuses(self, channel: str) -> bool:
         trimming = self.own.trimming

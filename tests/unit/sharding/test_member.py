@@ -10,8 +10,8 @@ from holdfast.bayeux.server import far_parts_of
 from holdfast.cluster.calls import call, done_with
 from holdfast.cluster.frames import read, write
 from holdfast.cluster.messages import entry_of
-from holdfast.cluster.places import NOWHERE, place_of
-from holdfast.cluster.reader_port import Sorted
+from holdfast.cluster.places import NOWHERE, Place, place_of
+from holdfast.cluster.reader_port import Gap, Sorted
 from holdfast.delivery.basics.channels import HELD_ROW
 from holdfast.delivery.messages.crossing import Answered, Crossings
 from holdfast.delivery.messages.message import Message
@@ -379,6 +379,23 @@ def test_a_process_that_may_not_speak_expects_durable_receivers_everywhere() -> 
     assert not shard.member.others.has_durable("/news")
     shard.may_speak = False
     assert shard.member.others.has_durable("/news")
+
+
+def test_a_process_that_may_have_lost_its_shard_does_not_report_what_it_missed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    shard = World(0, has_faults=False).shards[0]
+    shard.may_speak = False
+    for begin in (3, 5):
+        shard.member.miss(1, Gap(Place("x", 1, begin, begin), Place("x", 1, begin + 1, begin + 1)))
+        shard.member.tick()
+    assert (shard.member.gaps, caplog.messages) == (0, [])
+    shard.may_speak = True
+    shard.member.tick()
+    assert shard.member.gaps == 1
+    assert caplog.messages == [
+        "3 entries of shard 1 did not arrive: its log has them no more (from x 1-3 3 to x 1-6 6)"
+    ]
 
 
 def test_a_message_that_is_appended_twice_because_a_store_went_back_arrives_once() -> None:
