@@ -63,7 +63,9 @@ def shown(given: argparse.Namespace) -> None:
     """Let whatever is needed take part to see that servers are broken."""
     from tests.simulation import broken
     from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
+    from tests.simulation.broken_hosts import BUILDS_OF_HOSTS
 
+    given.hosts |= given.broken in BUILDS_OF_HOSTS
     given.divide |= given.broken in BUILDS_OF_DIVISIONS
     given.shards |= given.broken in broken.WITH_SHARDS
     given.supervisor |= given.broken in broken.BELOW_SUPERVISORS

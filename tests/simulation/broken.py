@@ -24,6 +24,7 @@ from holdfast.store.store import Store
 from tests.simulation.breaking import by_name, nothing, replace, rewrite
 from tests.simulation.broken_batches import BUILDS_OF_BATCHES
 from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
+from tests.simulation.broken_hosts import BUILDS_OF_HOSTS, HOSTS_SHOWN_BY
 from tests.simulation.broken_logins import BUILDS_OF_LOGINS
 from tests.simulation.broken_operations import BUILDS_OF_OPERATIONS
 from tests.simulation.broken_promises import (
@@ -216,6 +217,7 @@ ALL_BUILDS = {
     **BUILDS_OF_BATCHES,
     **WITH_SHARDS,
     **BUILDS_OF_DIVISIONS,
+    **BUILDS_OF_HOSTS,
 }
 
 # Who notices others; where nothing is said, anybody does.
@@ -225,6 +227,8 @@ SHOWN_TO: dict[str, str] = {
     **dict.fromkeys(BUILDS_OF_UPGRADES, "upgrades,asks"),
     **dict.fromkeys(BUILDS_OF_LOGINS, "logs_in"),
     **dict.fromkeys(BUILDS_OF_BATCHES, "batches"),
+    # Publishers and receivers suffice.
+    **dict.fromkeys(BUILDS_OF_HOSTS, "none"),
     "histories_are_read_without_what_comes_meanwhile": "reads",
     "homes_answer_ahead_of_their_logs": "reads",
     "a_frozen_shard_blocks_agreement": "meets",
@@ -267,6 +271,7 @@ SHOWN_AT: dict[str, str] = {
 
 # What has to go wrong for others to show soon; where nothing is said, anything shows it.
 SHOWN_BY: dict[str, str] = {
+    **HOSTS_SHOWN_BY,
     "letters_are_lost_at_a_restart": "restart,kill_server",
     "replays_end_with_their_server": "kill_server",
     "holds_end_with_their_server": "kill_server",

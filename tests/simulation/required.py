@@ -45,6 +45,7 @@ def required(setting: Setting) -> Iterator[str]:
     elif restart_in_vain in faults:
         yield from _OF_RESTARTS
     if setting.has_shards:
+        yield from _OF_HOSTS if setting.has_hosts else ()
         yield from _OF_SHARDS
         yield from (mark_of(*each) for each in REACHED)
 
@@ -81,6 +82,13 @@ _OF_SUPERVISORS = (
     "a supervisor has replaced its servers",
     "a restart of a supervisor failed",
     "a supervisor ended",
+)
+_OF_HOSTS = (
+    "a host has claimed a shard",
+    "a shard was offered to another host",
+    "a shard has moved to another host",
+    "a host without a shard has a door",
+    "a host was drained and updated",
 )
 _OF_SHARDS = (
     "told before what an opening reads",

@@ -9,9 +9,11 @@ from holdfast.bayeux.far_work.borrowing import Borrows
 from holdfast.bayeux.publish.made_topics import MadeTopics
 from holdfast.bayeux.services.far_topics import FarTopics
 from holdfast.bayeux.state.system_events import SystemEvents
+from holdfast.compose.storage import Storage
 from holdfast.delivery.shared_queues.lent_work import LentWork
 from holdfast.sharding.member import Member
 from holdfast.store.opening.lease import Lease
+from holdfast.store.opening.write_right import WriteRight
 from holdfast.web.doors.adopted_lane import AdoptedLane
 from holdfast.web.forwarding import far_shard
 from holdfast.web.forwarding.far_socket import FarSocket
@@ -27,6 +29,8 @@ from tests.simulation.process import Process
 _WATCHED: tuple[tuple[object, str, str], ...] = (
     (Lease, "_fall_silent", "a server fell silent"),
     (Lease, "_speak_again", "a server spoke again"),
+    (WriteRight, "_open_claimed", "a host has claimed a shard"),
+    (Storage, "offer_to", "a shard was offered to another host"),
     (Member, "miss", "a gap in a log was noted"),
     (far_shard, "refuse", "a request was given up with its link"),
     (LentWork, "finish", "another shard has done work"),

@@ -65,6 +65,7 @@ _OF_LOGINS = frozenset(("handshake_denied", "login_denied"))
 _OF_CLOCKS = frozenset(("set_clock",))
 # How far wall clocks may be from the true time, if several faults set them.
 _MOST_SET_S = 20_000.0
+_STARTS = frozenset(("the start",))
 _SUPERSEDED = "connect_superseded"
 _LOST = "lost: "
 _NOT_THERE = f"{_LOST}ConnectionRefusedError"
@@ -217,8 +218,8 @@ class Answers:
             return self._may_be_no_login(failure, excuses)
         if self._is_of_one_frozen_shard(failure, excuses):
             return False
-        if code == "402":
-            return self._may_be_over(failure, excuses)
+        if code in ("401", "402"):
+            return self._may_be_unknown(failure, excuses)
         if failure.is_of_standby and (code == "503" or failure.said == _NOT_THERE):
             # It refuses everything, or does not run just then.
             excuses.count(f"answer {code or 'lost'}", "a standby")
@@ -267,6 +268,14 @@ class Answers:
             return False
         # Otherwise one of them may have gone on for a moment. Long ones seldom end.
         return excuses.number_of("freeze_server", since, until) <= 1
+
+    def _may_be_unknown(self, failure: _Failure, excuses: Excuses) -> bool:
+        """Return whether the server may not have known a token of operators, or a session."""
+        if failure.code == "402":
+            return self._may_be_over(failure, excuses)
+        # Hosts that start together agree on tokens then.
+        since, until = failure.attempt.asked_at, failure.at
+        return self.has_hosts and excuses.excuse("answer 401", since, until, only=_STARTS)
 
     def _may_be_over(self, failure: _Failure, excuses: Excuses) -> bool:
         """Return whether the session may have ended before it was refused so."""

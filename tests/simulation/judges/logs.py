@@ -20,6 +20,7 @@ _APART: Final = _CUT_POWER | frozenset(
         *("slow_network", "slow_server", "move_slot", "lose_machine"),
         *("freeze_server", "freeze_server_in_call", "freeze_server_for_long"),
         *("suspend_server", "suspend_server_in_raise", "restart_and_freeze"),
+        *("freeze_host", "slow_host", "drain_host_and_freeze"),
     )
 )
 # Those of them that do not keep a server from raising its lease for long.
@@ -36,11 +37,15 @@ _ABANDON: Final = _APART | frozenset(
     (
         *("kill_supervisor", "stop_supervisor", "freeze_supervisor", "kill_importer"),
         *("freeze_importer", "restart_and_kill", "restart_in_vain", "restart_that_hangs"),
+        *("drain_host_and_kill", "update_host", "kill_claimer", "freeze_claimer"),
     )
 )
 # Those by which a server stands still.
 _FREEZES: Final = frozenset(
-    ("freeze_server", "freeze_server_in_call", "freeze_server_for_long", "suspend_server")
+    (
+        *("freeze_server", "freeze_server_in_call", "freeze_server_for_long", "suspend_server"),
+        *("freeze_host", "drain_host_and_freeze"),
+    )
 )
 # Which faults excuse which errors, by how these or their forms begin. Nothing excuses others, a
 # traceback or a critical record, but that the time of a login was over.
