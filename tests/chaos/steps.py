@@ -100,11 +100,10 @@ OF_GIVER = {
     "known to be given": Step(Supervised, "fenced"),
     **{name: OF_FORMER[name] for name in _HANDING},
 }
-# The one that takes it has no former server on its host.
+# The one that takes it has no former server on its host, and knows the steps once it has opened.
 OF_TAKER = {
-    name: step
-    for name, step in OF_SUCCESSOR.items()
-    if name not in ("assembled", "checked", "prepared", "told to open")
+    name: OF_SUCCESSOR[name]
+    for name in ("half loaded", "loaded", "given removed", "listening", "ready")
 }
 _ALL = STEPS | OF_GIVER
 
