@@ -117,6 +117,8 @@ async def test_a_host_that_was_frozen_and_lost_everything_is_a_door_at_once(
         first, *others = play.hosts.all
         await first.signal_all(signal.SIGSTOP)
         await until(lambda: sum(len(each.shards) for each in others) == SHARDS, READY_S)
+        # They have opened them, too.
+        await play.goes_on("a host froze", READY_S)
         await first.signal_all(signal.SIGCONT)
         began = time.monotonic()
         timeout = aiohttp.ClientTimeout(total=LIMIT_S)
