@@ -21,7 +21,7 @@ from holdfast.compose.running_server import RunningServer
 from holdfast.compose.shardless_door import RunningDoor, running_door
 from holdfast.compose.succession import Succession
 from holdfast.settings import Settings
-from holdfast.supervisor import replacing, state, watching
+from holdfast.supervisor import claimed, replacing, state, watching
 from holdfast.supervisor import running as supervisor_running
 from holdfast.supervisor.control import CONTROL, CONTROL_FILE
 from holdfast.web.doors import adoption
@@ -172,4 +172,5 @@ _REPLACED: tuple[tuple[object, str, object], ...] = (
     (replacing, "log", _log),
     (state, "log", _log),
     (watching, "log", _log),
+    (claimed, "log", _log),
 )
