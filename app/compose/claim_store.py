@@ -48,11 +48,10 @@ class ClaimStore:
         readers = [Reader(Primary(url, meta)) for meta in self._metas[: None if is_cluster else 1]]
         self._readers = readers if is_cluster else readers * shards
         self._first = readers[0]
-        # By reader, the connection that has answered last.
-        self._connections: dict[Reader, object] = {}
-        # By shard, what is being asked; and what was asked in a look before the last one.
+        # By what was asked, the connection that has answered last.
+        self._connections: dict[int, object] = {}
+        # By shard, what is being asked.
         self._asked: dict[int, asyncio.Task[Any]] = {}
-        self._late: set[int] = set()
         # The operators' tokens as of the last look, by the names of their files.
         self.tokens: dict[str, bytes] = {}
         # The shards that were opened once, as far as the rows say it.
@@ -64,8 +63,9 @@ class ClaimStore:
     async def read(self) -> tuple[Seen, Mapping[str, HostRow] | None]:
         """Return who has each shard, and the rows of hosts; None for what cannot be read now.
 
-        Shards whose primary is still looked for are left out. What another connection answers than
-        the last time does not count yet: it may be another server, which lacks something.
+        What has not answered yet is left out, and belongs to the look in which it does. What
+        another connection answers than the last time does not count yet: it may be another server,
+        which lacks something.
         """
         for shard, (reader, meta) in enumerate(zip(self._readers, self._metas, strict=True)):
             if shard not in self._asked:
@@ -75,11 +75,8 @@ class ClaimStore:
             self._asked[each] = asyncio.create_task(_ask(self._first, *commands[each]))
         await asyncio.wait(self._asked.values(), timeout=_LIMIT_S)
         answers = {each: self._asked.pop(each) for each in self._answered()}
-        late, self._late = self._late, {*self._asked}
-        is_new = {each for each in {*self._readers} if self._is_new(each)}
         found = {
-            each: None if each in late or self._reader_of(each) in is_new else task.result()
-            for each, task in answers.items()
+            each: None if self._is_new(each) else task.result() for each, task in answers.items()
         }
         rows, wish = found.pop(_ROWS, None), found.pop(_WISH, None)
         self.is_to_drain = None if wish is None else bool(wish)
@@ -105,9 +102,10 @@ class ClaimStore:
         self.recorded = recorded_in(marked)
         return self._rows.read(found)
 
-    def _is_new(self, reader: Reader) -> bool:
-        former, self._connections[reader] = self._connections.get(reader), reader.connection
-        return former is not reader.connection
+    def _is_new(self, asked: int) -> bool:
+        former, connection = self._connections.get(asked), self._reader_of(asked).connection
+        self._connections[asked] = connection
+        return former is not connection
 
     async def is_another_kind(self) -> bool:
         """Return whether a server without a list of hosts is known to have had the deployment."""

@@ -232,8 +232,8 @@ class Claimer:
             self._is_twin = True
             return
         self._is_twin = False
-        self._mind(claims.other_server)
-        self._mourn(claims.emptied)
+        self._leave_to(claims.other_server)
+        self._log_emptied(claims.emptied)
         if rows is not None:
             self._agreeing.compare(rows, claims.shown().living)
             # A host that has shards never stops for another one.
@@ -242,14 +242,14 @@ class Claimer:
             # A store whose primary is looked for must not delay what the others say.
             self._telling = asyncio.create_task(self._tell(claims.row()))
 
-    def _mind(self, other_server: str) -> None:
+    def _leave_to(self, other_server: str) -> None:
         """Leave everything to a server without hosts, if one has taken the deployment."""
         if other_server and other_server != self._other_server:
             log.error("%s", _OTHER_SERVER.format(other_server))
             self._supervisor.fenced()
         self._other_server = other_server
 
-    def _mourn(self, emptied: list[int]) -> None:
+    def _log_emptied(self, emptied: list[int]) -> None:
         """Log which shards have lost their store, when these are others than before."""
         for shard in emptied:
             if shard not in self._emptied:

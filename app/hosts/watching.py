@@ -11,6 +11,9 @@ from holdfast.store.opening.lease import BLIND_S, LEASE_S, RivalLease
 # A host whose row stood for so long is away. A lease that ends with its host was raised half a
 # second before the row, at most: when it may be claimed, its host is known to be away.
 _AWAY_S: Final = LEASE_S - 0.5
+# Where machines are busy, answers come late: a lease stands meanwhile, too. A script has the last
+# word about that.
+_BLIND_S: Final = 2.0
 # A lease that was not raised for so long is no reason to claim its shard, but one to wait with
 # everything that can wait.
 _UNSURE_S: Final = 1.5
@@ -38,14 +41,14 @@ class WatchedShard:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._rival = RivalLease(clock)
+        self._rival = RivalLease(clock, _BLIND_S)
         self._seen: ShardSeen | None = None
         self._looked_at = -inf
 
     def saw(self, seen: ShardSeen | None) -> None:
         """Take note of a look. After one that failed, what was seen before counts no more."""
         if seen is None:
-            self._rival = RivalLease(self._clock)
+            self._rival = RivalLease(self._clock, _BLIND_S)
         else:
             self._rival.saw(f"{seen.epoch} {seen.lease}")
         self._seen, self._looked_at = seen, self._clock()
@@ -87,7 +90,7 @@ class WatchedHosts:
     def __init__(self, own: str, others: Collection[str], clock: Callable[[], float]) -> None:
         self._own = own
         self._clock = clock
-        self._moving = {name: RivalLease(clock) for name in others}
+        self._moving = {name: RivalLease(clock, _BLIND_S) for name in others}
         self._rows: Mapping[str, HostRow] = {}
         self._since: float | None = None
         self._read_at = -inf

@@ -162,10 +162,12 @@ class RivalLease:
 
     Args:
         clock: Must not stop while the process or the machine does.
+        blind_s: After so long without a look, what stood before it counts no more: this machine,
+            and the other process with it, may have slept.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float], blind_s: float = BLIND_S) -> None:
+        self._clock, self._blind_s = clock, blind_s
         self._state = ""
         self._since = self._looked_at = inf
         # How many states were seen: more than one shows that the other process lives.
@@ -176,7 +178,7 @@ class RivalLease:
         now = self._clock()
         if state != self._state:
             self._states += 1
-        if state != self._state or now - self._looked_at > BLIND_S:
+        if state != self._state or now - self._looked_at > self._blind_s:
             self._state, self._since = state, now
         self._looked_at = now
 

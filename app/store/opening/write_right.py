@@ -210,8 +210,8 @@ class WriteRight:
         if not (isinstance(reply, ScriptFailed) and reply.code == "HELD"):
             return look, reply
         _, epoch, lease, host, node = str(reply).split(" ", 4)
-        look = Look(may_open=False, lease=f"{epoch} {lease}", node=node, host=host.strip("-"))
-        return look, None
+        found = "" if host == "-" else host
+        return Look(may_open=False, lease=f"{epoch} {lease}", node=node, host=found), None
 
     async def _look_at_all(self) -> Look:
         """Look at the other shards, if there are any. What cannot be read may be held."""

@@ -114,9 +114,20 @@ def test_a_blind_time_begins_the_wait_anew() -> None:
     desk.looks(5)
     desk.raised.discard(OWN)
     desk.looks(2.5)
-    desk.look(0.8)
+    desk.look(2.1)
     assert desk.claim_of(OWN) is None
     desk.looks(2.5)
+    assert desk.claim_of(OWN) is None
+    desk.look()
+    assert desk.claim_of(OWN) is not None
+
+
+def test_a_lease_stands_while_answers_are_late() -> None:
+    desk = Desk({OWN: "b"})
+    desk.looks(5)
+    desk.raised.discard(OWN)
+    for _ in range(2):
+        desk.look(1.4)
     assert desk.claim_of(OWN) is None
     desk.look()
     assert desk.claim_of(OWN) is not None

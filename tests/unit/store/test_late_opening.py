@@ -43,7 +43,7 @@ class Waiting:
 
     def _script(self, _: Script, __: Sequence[object], args: Sequence[object], done: Any) -> None:
         if RAISED not in args:
-            done(ScriptFailed("HELD", f"HELD {RAISED} other"))
+            done(ScriptFailed("HELD", f"HELD {RAISED} - other"))
             return
         self.now += self._answers_after_s
         self.opened_at = self.now
