@@ -16,7 +16,7 @@ from holdfast.web.forwarding.hello import Hello
 from holdfast.web.forwarding.link_server import LinkServer
 from holdfast.web.host_links.far_keeper import FarKeeper, Hosts
 from holdfast.web.host_links.receiver import Receiver
-from holdfast.web.host_links.stickiness import ToldShard
+from holdfast.web.host_links.stickiness import telling
 from holdfast.web.host_links.tls_connection import plain
 from holdfast.web.host_links.whereabouts import Whereabouts
 from holdfast.web.http.host_cookie import HostCookie
@@ -49,11 +49,9 @@ class HostLinks:
 
     def far_shard(self, shard: int, clock: Callable[[], float]) -> FarShard:
         """Return what forwards to another shard."""
-
-        def host_of(shard: int) -> str:
-            return self._keepers[shard].host
-
-        return ToldShard(shard, clock, self.cookie, host_of)
+        far = FarShard(shard, clock)
+        far.on_answer = telling(self.cookie, lambda: self._keepers[shard].host)
+        return far
 
     async def divide(self, budgets: Budgets, reaches: Callable[[int], bool]) -> None:
         """Divide the budgets of an address by the doors that live, until the task is cancelled."""

@@ -80,6 +80,8 @@ class FarShard:
         self.newcomers: Callable[[], Mapping[str, float]] = dict
         # Called when a socket has a session of the home.
         self.on_bound: Callable[[Socket], None] = ignore
+        # Called with an exchange that is about to be answered, unless nothing is to be done then.
+        self.on_answer: Callable[[Exchange], None] | None = None
         # Called when a handshake on a socket has made or resumed a session of the home, with its
         # client id.
         self.on_entered: Callable[[Socket, str], None] | None = None
@@ -351,6 +353,8 @@ class FarShard:
             exchange.is_superseded = reply.is_superseded
             exchange.new_browser = reply.browser or None
             exchange.replies = [reply.elements] if reply.elements else []
+            if self.on_answer is not None:
+                self.on_answer(exchange)
             place = self.outlet.place
             is_taken = bool(exchange.carrier.answer(exchange, ()))
             self.outlet.let_pass(place)

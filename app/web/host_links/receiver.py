@@ -134,7 +134,7 @@ class Receiver:
         except OSError as error:
             if isinstance(error, TimeoutError):
                 self._refuse("it says nothing")
-            elif f"{error}":
+            elif f"{error}" and not isinstance(error, ConnectionResetError):
                 # Otherwise, it has only left.
                 self._refuse(f"{error}")
             connection.abort()

@@ -6,8 +6,6 @@ from typing import Final, Protocol, cast
 from holdfast.bayeux.session import Exchange, Pipe
 from holdfast.bayeux.wire.caller import Speaker
 from holdfast.bayeux.wire.errors import RequestRefused
-from holdfast.web.forwarding.far_shard import FarShard
-from holdfast.web.forwarding.frames import unpack_reply
 from holdfast.web.http.host_cookie import HostCookie
 from holdfast.web.scheduling.request_scheduler import UnfinishedRequest
 from holdfast.web.scheduling.request_sink import RequestSink
@@ -69,31 +67,19 @@ class OwnSessions:
         self._sink.drained(pipe)
 
 
-class ToldShard(FarShard):
-    """Tells clients the host of their sessions with what that answers.
+def telling(cookie: HostCookie, host_of: Callable[[], str]) -> Callable[[Exchange], None]:
+    """Return what tells the client of an exchange the host of its session, with the answer.
 
     Args:
-        host_of: Returns the host that has a shard; empty if that is unknown.
+        host_of: Returns the host that answers; empty if that is unknown.
     """
 
-    def __init__(
-        self,
-        shard: int,
-        clock: Callable[[], float],
-        cookie: HostCookie,
-        host_of: Callable[[int], str],
-    ) -> None:
-        super().__init__(shard, clock)
-        self._shard = shard
-        self._cookie, self._host_of = cookie, host_of
+    def tell(exchange: Exchange) -> None:
+        host = host_of()
+        # A client that gets an identity may keep this cookie, too.
+        if _is_led_astray(exchange, host) and (
+            _keeps_cookies(exchange.speaker) or exchange.new_browser is not None
+        ):
+            _tell(exchange, cookie, host)
 
-    def _answer(self, number: int, data: bytes) -> None:
-        forwarded = self._exchanges.get(number)
-        if forwarded is not None:
-            exchange, host = forwarded.exchange, self._host_of(self._shard)
-            # A client that gets an identity may keep this cookie, too.
-            if _is_led_astray(exchange, host) and (
-                _keeps_cookies(exchange.speaker) or unpack_reply(data).browser
-            ):
-                _tell(exchange, self._cookie, host)
-        super()._answer(number, data)
+    return tell

@@ -146,7 +146,7 @@ def test_replays_are_sorted_where_they_are_shown(page: Page) -> None:
     for sort in ("started", "-started"):
         look_at(page, f"#/replays?sort={sort}")
         expect(totals.last).to_have_text("0")
-    page.unroute("**/admin/api/v1/replays")
+    page.unroute_all(behavior="wait")
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -294,7 +294,7 @@ def test_a_change_that_the_store_does_not_have_yet_says_so(page: Page) -> None:
     go(page, "Channels")
     page.get_by_role("button", name="Release").click()
     expect(page.get_by_text(f"/news was released. {more}")).to_be_visible()
-    page.unroute("**/held-channels*")
+    page.unroute_all(behavior="wait")
 
 
 def test_a_channel_is_held_back_by_an_operator_and_released(page: Page, world: World) -> None:

@@ -7,9 +7,10 @@ import pytest
 
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.settings import Settings
+from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.newcomers import Newcomers
 from holdfast.web.forwarding.request_door import Door, DoorParts
-from holdfast.web.host_links.stickiness import OwnSessions, ToldShard
+from holdfast.web.host_links.stickiness import OwnSessions, telling
 from holdfast.web.http.host_cookie import HostCookie
 from tests.abuse.attacker import frame
 from tests.web.forwarding.stage import FAR, TURNS, Pair
@@ -43,7 +44,8 @@ class Hosts(Pair):
         super().__init__(1 << 16, front_end=front_end, host_cookie=self.cookie, options=options)
 
     def _door(self, rig: Rig) -> Door:
-        self.far = ToldShard(FAR, rig._clock, self.cookie, lambda _: self.host)
+        self.far = FarShard(FAR, rig._clock)
+        self.far.on_answer = telling(self.cookie, lambda: self.host)
         own = OwnSessions(rig.scheduler, self.cookie)
         subject_of = Newcomers(None).subject_of
         limits = rig.bayeux.state.request_limits
