@@ -88,7 +88,7 @@ def _length_in(head: bytes) -> int:
 
 
 async def _enter(http: aiohttp.ClientSession, url: str) -> tuple[str, str]:
-    """Return the client id and the cookie of a new session."""
+    """Return the client id and the cookies of a new session."""
     hello = {
         "channel": "/meta/handshake",
         "version": "1.0",
@@ -98,7 +98,8 @@ async def _enter(http: aiohttp.ClientSession, url: str) -> tuple[str, str]:
         [reply] = await response.json(content_type=None)
         if not reply["successful"]:
             raise RuntimeError(reply)
-        return reply["clientId"], response.headers["Set-Cookie"].partition(";")[0]
+        cookies = [each.partition(";")[0] for each in response.headers.getall("Set-Cookie")]
+        return reply["clientId"], "; ".join(cookies)
 
 
 def _request(url: str, client_id: str, cookie: str) -> bytes:
@@ -173,7 +174,7 @@ async def _serve(number: int, data: Path, hosts: _Hosts | None) -> None:
         stack.enter_context(patch.object(Forwarding, "share", _share_nothing))
         if hosts is not None:
             links = hosts.open(settings, number, stack)
-            stack.enter_context(patch.object(several, "_host_links", lambda *_: links))
+            stack.enter_context(patch.object(several, "host_links", lambda *_: links))
         async with serving(settings, placed(settings, number, 2)) as url:
             sys.stdout.write(url + "\n")
             sys.stdout.flush()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 DOORS = ("127.0.0.1", "127.0.0.2")
 POLLING = "long-polling"
 HELLO = {"channel": "/meta/handshake", "version": "1.0", "supportedConnectionTypes": [POLLING]}
-AND_THEN = [
+AND_THEN: list[dict[str, object]] = [
     {"channel": "/meta/subscribe", "subscription": "/a"},
     {"channel": "/a", "data": 1},
     {"channel": "/meta/connect", "connectionType": POLLING},
