@@ -50,8 +50,12 @@ class Operator:
         assert found["successful"], found
 
     async def actions(self) -> list[tuple[str, str]]:
-        """What operators did, the latest first."""
-        found = (await self.ask("GET", "/audit"))["items"]
+        """What operators did, the latest first, as soon as all shards answer in time."""
+        page = await self.ask("GET", "/audit")
+        while page["unanswered"]:
+            await asyncio.sleep(0.5)
+            page = await self.ask("GET", "/audit")
+        found = page["items"]
         return [(each["action"], each["target"]) for each in found]
 
 
