@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.leaving.session_state import READING_S
@@ -18,7 +18,6 @@ from holdfast.store.links.connection import StoreUnavailable
 from holdfast.store.replays.control import Replays
 from holdfast.web.admin.figure_keeper import FigureKeeper
 from holdfast.web.answering.heads import Heads
-from holdfast.web.doors.adoption import adopt
 from holdfast.web.doors.leaving import Leaving
 from holdfast.web.front.listener import Listener
 from holdfast.web.tasks import Tasks
@@ -73,8 +72,6 @@ class RunningServer:
     sharding: "Sharding | None" = None
     # None if the settings have none.
     webhooks: "Webhooks | None" = None
-    # Those that take connections of other servers.
-    _adopting: set[asyncio.Task[int]] = field(default_factory=set)
     # Whether the next process may open the store.
     gives_store: bool = False
     # Whether the next process has what this one had, or will get it from the store.
@@ -248,14 +245,11 @@ class RunningServer:
 
     def adopt(self, link: socket.socket) -> None:
         """Take the connections of another server of this host, which gives its shard away."""
-        task = asyncio.create_task(adopt(link, self.doors.listeners))
-        self._adopting.add(task)
-        task.add_done_callback(self._adopting.discard)
+        self.doors.adopting.begin(link)
 
     async def hand_over(self, door: int) -> None:
         """Hand the connections over to the next process, which serves."""
-        link = socket.socket(fileno=door)
-        await self.doors.hand_over(link, limit_s=_HANDING_S, last_limit_s=_GOING_S)
+        await hand_over(self.doors, door)
 
     def reload(self) -> None:
         """Read the files of TLS again."""
@@ -308,6 +302,12 @@ class RunningServer:
         await self.websockets.close_all()
         # Operators' requests, too, wait for turns, of which there are none once the right is left.
         await asyncio.gather(*(each.close() for each in self.doors.listeners.values()))
+
+
+async def hand_over(doors: Leaving, door: int) -> None:
+    """Hand all connections over to another process of this host."""
+    link = socket.socket(fileno=door)
+    await doors.hand_over(link, limit_s=_HANDING_S, last_limit_s=_GOING_S)
 
 
 async def within(seconds: float, close: Callable[[], Awaitable[None]]) -> None:

@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from holdfast.compose.listen_addresses import find_addresses
 from holdfast.compose.listeners import ServedApplications, open_listeners
 from holdfast.compose.listening import MAIN, ListeningSockets, listen
 from holdfast.compose.placement import Placement
-from holdfast.compose.running_server import within
+from holdfast.compose.running_server import hand_over, within
 from holdfast.compose.several import host_links
 from holdfast.compose.shard_origin import common_origin, store_of
 from holdfast.compose.succession import CannotLeave, Succession
@@ -51,11 +51,10 @@ from holdfast.web.admin.resources import ROUTES
 from holdfast.web.admin.tokens import Tokens
 from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.answering.heads import Heads
-from holdfast.web.doors.adoption import adopt
 from holdfast.web.doors.leaving import Leaving
 from holdfast.web.scheduling.intake import UnreadRequests
 from holdfast.web.scheduling.speaking import OwnStoreRight
-from holdfast.web.tasks import Tasks, cancel, run_until_closed
+from holdfast.web.tasks import Tasks, run_until_closed
 from holdfast.web.ticker import Ticker
 from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
@@ -68,10 +67,6 @@ if TYPE_CHECKING:
 _READING_S = 0.2
 _ANSWERING_S = 0.3
 _LEAVING_S = 8.0
-# How long connections may take to come between two requests or frames, and how long clients may
-# take to read what was written.
-_HANDING_S = 10.0
-_GOING_S = 60.0
 
 
 @asynccontextmanager
@@ -241,7 +236,7 @@ async def _serve(
     door = RunningDoor(parts, url, websockets, Leaving(endpoint, websockets, listeners))
     if succession.door is not None:
         door.adopt(socket.socket(fileno=succession.door))
-    stack.push_async_callback(door.adopt_no_more)
+    stack.push_async_callback(door.doors.adopting.close)
     return door
 
 
@@ -264,7 +259,6 @@ class RunningDoor:
     doors: Leaving
     # Whether another process is to go on with its connections.
     has_left: bool = False
-    _adopting: set[asyncio.Task[int]] = field(default_factory=set)
 
     async def leave(self) -> None:
         """Come to rest. If this fails, go on."""
@@ -311,19 +305,11 @@ class RunningDoor:
 
     def adopt(self, link: socket.socket) -> None:
         """Take the connections of another process of this host."""
-        task = asyncio.create_task(adopt(link, self.doors.listeners))
-        self._adopting.add(task)
-        task.add_done_callback(self._adopting.discard)
-
-    async def adopt_no_more(self) -> None:
-        """Take no more connections."""
-        for task in [*self._adopting]:
-            await cancel(task)
+        self.doors.adopting.begin(link)
 
     async def hand_over(self, door: int) -> None:
         """Hand the connections over to another process, which serves."""
-        link = socket.socket(fileno=door)
-        await self.doors.hand_over(link, limit_s=_HANDING_S, last_limit_s=_GOING_S)
+        await hand_over(self.doors, door)
 
     async def stop(self, timeout_s: float) -> None:
         """Stop in order: clients get what is pending, and are told to return later."""

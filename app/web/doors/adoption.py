@@ -11,6 +11,7 @@ from holdfast.supervisor.packets import Packet, PacketRefused, PacketSocket, Pee
 from holdfast.web.doors.adopted_lane import AdoptedLane
 from holdfast.web.doors.preface import LONGEST, decode
 from holdfast.web.front.listener import Listener
+from holdfast.web.tasks import cancel
 
 if TYPE_CHECKING:
     from holdfast.web.front.arrival import Arrival
@@ -38,6 +39,25 @@ async def adopt(link: socket.socket, listeners: Mapping[str, Listener]) -> int:
         packets.close()
     log.info("took over %d connections of the server before", adoption.adopted)
     return adoption.adopted
+
+
+class Adopting:
+    """Takes the connections of other processes of this host, each of which has a link."""
+
+    def __init__(self, listeners: Mapping[str, Listener]) -> None:
+        self._listeners = listeners
+        self._tasks = set[asyncio.Task[int]]()
+
+    def begin(self, link: socket.socket) -> None:
+        """Take those that arrive over `link`."""
+        task = asyncio.create_task(adopt(link, self._listeners))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Take no more."""
+        for task in [*self._tasks]:
+            await cancel(task)
 
 
 class _Adoption:

@@ -10,6 +10,7 @@ from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.units import counted
 from holdfast.web.answering.endpoint import Endpoint, error_body, retry_headers
 from holdfast.web.answering.heads import Heads, response
+from holdfast.web.doors.adoption import Adopting
 from holdfast.web.doors.door import Door
 from holdfast.web.doors.handing_over import HandOver
 from holdfast.web.doors.relays import Relays
@@ -60,6 +61,8 @@ class Leaving:
         self._gate = endpoint.gate
         self._websockets = websockets
         self.listeners = listeners
+        # What takes connections from others meanwhile.
+        self.adopting = Adopting(listeners)
         self._closed = 0
 
     async def pause(self, limit_s: float) -> None:
