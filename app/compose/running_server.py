@@ -304,10 +304,10 @@ class RunningServer:
         await asyncio.gather(*(each.close() for each in self.doors.listeners.values()))
 
 
-async def hand_over(doors: Leaving, door: int) -> None:
+async def hand_over(doors: Leaving, door: int, last_limit_s: float = _GOING_S) -> None:
     """Hand all connections over to another process of this host."""
     link = socket.socket(fileno=door)
-    await doors.hand_over(link, limit_s=_HANDING_S, last_limit_s=_GOING_S)
+    await doors.hand_over(link, limit_s=_HANDING_S, last_limit_s=last_limit_s)
 
 
 async def within(seconds: float, close: Callable[[], Awaitable[None]]) -> None:

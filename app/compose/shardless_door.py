@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 _READING_S = 0.2
 _ANSWERING_S = 0.3
 _LEAVING_S = 8.0
+# How long clients may take to read what was written.
+_GOING_S = 60.0
 
 
 @asynccontextmanager
@@ -309,7 +311,7 @@ class RunningDoor:
 
     async def hand_over(self, door: int) -> None:
         """Hand the connections over to another process, which serves."""
-        await hand_over(self.doors, door)
+        await hand_over(self.doors, door, _GOING_S)
 
     async def stop(self, timeout_s: float) -> None:
         """Stop in order: clients get what is pending, and are told to return later."""
