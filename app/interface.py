@@ -1,4 +1,4 @@
-"""The names that extensions import from `holdfast`; docs/extensions.md explains them."""
+"""The names that extensions import from `holdfast`; docs/how-to/extensions.md explains them."""
 
 from holdfast.bayeux.api import ServerApi, SessionApi
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension

@@ -65,9 +65,11 @@ MEANINGS = {
     "from an emoji cut in two",
     ErrorReply.NUMBER_INVALID: "A number in the message is beyond the range of doubles, such as "
     "1e400",
-    ErrorReply.LOGIN_DENIED: "The token that should renew the client's [login](login.md) is "
+    ErrorReply.LOGIN_DENIED: "The token that should renew the client's "
+    "[login](../how-to/login.md) is "
     "invalid, or another subject's",
-    ErrorReply.BACKEND_UNAVAILABLE: "The [backend](backend.md), which decides about this, does not "
+    ErrorReply.BACKEND_UNAVAILABLE: "The [backend](../how-to/backend.md), which decides about "
+    "this, does not "
     "answer now, or not clearly; nothing was done, so try again later",
     ErrorReply.CREDENTIALS_IN_URL: "The message brings `ext.authentication` in a URL, by "
     "[callback-polling](callback-polling.md): use another transport, or log in with a cookie or a "
@@ -88,7 +90,8 @@ MEANINGS = {
     ErrorReply.SESSION_UNKNOWN: "No such session, or it belongs to another browser. The reply to "
     "a connect advises a handshake, and so does the reply to a [new client](sessions.md#identity) "
     "whose socket opened too late",
-    ErrorReply.HANDSHAKE_DENIED: "The [login](login.md) failed, or the security policy or an "
+    ErrorReply.HANDSHAKE_DENIED: "The [login](../how-to/login.md) failed, or the security policy "
+    "or an "
     "extension denied the handshake; with `no_login`, the server has no login, and the token is no "
     "operator's",
     ErrorReply.CHANNEL_CREATE_DENIED: "The publish may not create the channel",
@@ -109,12 +112,15 @@ MEANINGS = {
     "[callback-polling](callback-polling.md#who-is-served) request does not show its page",
     ErrorReply.DESTINATION_DENIED: "The destination takes no [point-to-point](point-to-point.md) "
     "messages",
-    ErrorReply.OFFSET_INVALID: "The `offset` of a [read](streams.md) is empty, malformed or of the "
+    ErrorReply.OFFSET_INVALID: "The `offset` of a [read](../how-to/streams.md) is empty, "
+    "malformed or of the "
     "future, or a parameter is given twice",
     ErrorReply.HISTORY_MISSING: "The channel [keeps](replay.md) no messages",
-    ErrorReply.TICKET_EXPIRED: "The [ticket](streams.md#login-and-limits) in the URL has ended: "
+    ErrorReply.TICKET_EXPIRED: "The [ticket](../how-to/streams.md#login-and-limits) in the URL "
+    "has ended: "
     "get another one",
-    ErrorReply.HISTORY_LOST: "Messages after the `offset` of the [read](streams.md) have left the "
+    ErrorReply.HISTORY_LOST: "Messages after the `offset` of the [read](../how-to/streams.md) "
+    "have left the "
     "history, or the offset is of another store; `next` says where to go on",
     ErrorReply.READERS_EXCEEDED: "As many requests wait for messages as the setting that the error "
     "names allows, `max_readers` or `quota_readers`",
@@ -147,7 +153,8 @@ MEANINGS = {
     ErrorReply.SERVER_FAULT: "The server, or a policy, authorizer, service or extension, failed; "
     "the server's log has the cause. The reply to a handshake advises when to retry",
     ErrorReply.BUDGET_EXCEEDED: "The address or the subject has used up the "
-    "[budget](operations.md#budgets) that the error names; the advice or `Retry-After` says when "
+    "[budget](../how-to/operations.md#budgets) that the error names; the advice or `Retry-After` "
+    "says when "
     "to retry",
     ErrorReply.WEBSOCKET_VERSION_UNSUPPORTED: "The upgrade asks for a version other than 13",
     ErrorReply.TRANSFER_CODING_UNSUPPORTED: "`Transfer-Encoding` is not `chunked` alone",
@@ -329,13 +336,13 @@ def _row(*cells: str) -> str:
 
 
 TABLES = {
-    "settings": (DOCS / "settings.md", settings),
-    "errors": (DOCS / "protocol.md", errors),
-    "error codes": (DOCS / "error-codes.md", error_codes),
-    "metrics": (DOCS / "metrics.md", metrics),
-    "alerts": (DOCS / "operations.md", alerts),
-    "steps": (DOCS / "tables.md", steps),
-    "leaving": (DOCS / "succession.md", leaving),
+    "settings": (DOCS / "reference" / "settings.md", settings),
+    "errors": (DOCS / "reference" / "protocol.md", errors),
+    "error codes": (DOCS / "reference" / "error-codes.md", error_codes),
+    "metrics": (DOCS / "reference" / "metrics.md", metrics),
+    "alerts": (DOCS / "how-to" / "operations.md", alerts),
+    "steps": (DOCS / "reference" / "tables.md", steps),
+    "leaving": (DOCS / "building" / "succession.md", leaving),
     "console steps": (CONSOLE / "steps.js", console_steps),
     "console lists": (CONSOLE / "listed.js", console_lists),
 }

@@ -25,7 +25,7 @@ from holdfast.compose import serving
 from holdfast.settings import Settings
 from holdfast.web.admin import alert_watch
 
-PAGE = DOCS / "walks.md"
+PAGE = DOCS / "building" / "walks.md"
 ROUNDS = 3
 # The journal writes a frame after a second at the latest.
 IDLE_S, QUIET_S, PAUSE_S = 2.0, 1.2, 0.3

@@ -2,7 +2,7 @@
 
 A client that asks for `ext.request: true` in the handshake gets its reply channel in `ext.ret`. A
 publish with `ext.replyTo` below that channel is a request; its receivers publish their replies to
-the `replyTo` that they see. docs/requests.md describes the rest.
+the `replyTo` that they see. docs/reference/requests.md describes the rest.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The interface for extensions, described in docs/extensions.md."""
+"""The interface for extensions, described in docs/how-to/extensions.md."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence

@@ -27,8 +27,8 @@ def command(
 ) -> None:
     """Run an administrative command.
 
-    A reader's token is enough for commands that only read. docs/administration.md lists all
-    commands.
+    A reader's token is enough for commands that only read. docs/reference/administration.md lists
+    all commands.
 
     Example: holdfast command 'client/joe/1/?dispatcherActive=true'
     """

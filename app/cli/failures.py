@@ -9,7 +9,7 @@ from holdfast.web.admin.paths import API
 
 
 class Exit(IntEnum):
-    """Exit codes; docs/command-line.md has the details."""
+    """Exit codes; docs/reference/command-line.md has the details."""
 
     OK = 0
     FAILED = 1

@@ -54,7 +54,9 @@ def _refusal(
             raise typer.BadParameter("--fail-message needs --fail-with")
         return None
     if find(fail_with) is None:
-        raise typer.BadParameter(f"{fail_with!r} is not an error code: see docs/error-codes.md")
+        raise typer.BadParameter(
+            f"{fail_with!r} is not an error code: see docs/reference/error-codes.md"
+        )
     return Refuse(fail_with, fail_message)
 
 

@@ -89,7 +89,8 @@ class LimitSettings(Section):
     )
     max_readers: Limit = Field(
         default=10_000,
-        description="Maximum requests to [`/streams` and `/events`](streams.md) that wait for "
+        description="Maximum requests to [`/streams` and `/events`](../how-to/streams.md) that "
+        "wait for "
         "messages, for each worker.",
     )
     max_work_queue: Limit = Field(

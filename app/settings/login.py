@@ -120,7 +120,8 @@ class LoginSettings(Section):
     )
     backend: BackendSettings | None = Field(
         default=None,
-        description="The [application that decides](backend.md) who a client is and what it may "
+        description="The [application that decides](../how-to/backend.md) who a client is and "
+        "what it may "
         "do.",
     )
     login_anonymous: bool = Field(

@@ -102,13 +102,14 @@ class ServerSettings(Section):
     )
     publish_timeout: TimeLimit = Field(
         default=30_000,
-        description="Time after which the rest of a [`POST /publish`](publish.md) is refused, if "
+        description="Time after which the rest of a [`POST /publish`](../how-to/publish.md) is "
+        "refused, if "
         "the store is too slow for all of it.",
     )
     streams: bool = Field(
         default=True,
         description="Let channels with a history be read by "
-        "[`GET /streams` and `/events`](streams.md).",
+        "[`GET /streams` and `/events`](../how-to/streams.md).",
     )
     write_timeout: TimeLimit = Field(
         default=30_000,
@@ -150,7 +151,7 @@ class ServerSettings(Section):
         default=None,
         pattern=r"^https?://[^/\s]+(?:/\S*)?$",
         description="URL of an OpenTelemetry collector, such as http://127.0.0.1:4318, that gets "
-        "[spans](tracing.md) of what happens to messages with a traceparent.",
+        "[spans](../how-to/tracing.md) of what happens to messages with a traceparent.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Lowest level that is logged."

@@ -53,7 +53,7 @@ class WebhooksSettings(Section):
     heading: ClassVar[str] = "Webhooks"
 
     webhooks: dict[str, WebhookSettings] = Field(
-        default={}, description="[Webhooks](webhooks.md), by name."
+        default={}, description="[Webhooks](../how-to/webhooks.md), by name."
     )
 
     @field_validator("webhooks")

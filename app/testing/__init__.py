@@ -1,4 +1,4 @@
-"""A server in the process of a test, with a clock that the test moves; docs/testing.md shows it."""
+"""A server in a test's process, with a clock that the test moves: see docs/how-to/testing.md."""
 
 try:
     from holdfast.testing.local_server import LocalServer, local_server

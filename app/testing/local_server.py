@@ -32,7 +32,7 @@ async def local_server(**settings: Any) -> AsyncIterator["LocalServer"]:  # noqa
     It has no journal, and a store in memory that ends with it.
 
     Args:
-        settings: Those in which it differs from the defaults, by the names in docs/settings.md.
+        settings: Those that differ from the defaults, by their names in docs/reference/settings.md.
     """
     with TemporaryDirectory(prefix="holdfast-") as home, _collecting_as_before():
         given: dict[str, Any] = {
@@ -95,7 +95,7 @@ class LocalServer:
         self._letters.put_nowait(event.data)
 
     async def next_dead_letter(self, timeout_s: float = _LIMIT_S) -> dict[str, Any]:
-        """Wait for the next message that becomes a dead letter; docs/dead-letters.md shows one."""
+        """Wait for the next dead letter; docs/how-to/dead-letters.md shows one."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._letters.get()

@@ -5,7 +5,7 @@ import {bytes, count, spaced, time} from "./format.js";
 import {actions, asked, card, confirmed, facts, filter, json, link, live, messageLink, mono, order, parts, sheet, when} from "./parts.js";
 
 export const MOODS = new Map([["ALIVE", "good"], ["POLLING", "warn"], ["DEAD", "bad"]]);
-// Words for states of sessions whose client is absent, and of others: see docs/sessions.md.
+// Words for states of sessions whose client is absent, and of others: see docs/reference/sessions.md.
 const WORDS_ABSENT = new Map([["UNDEF", "away"], ["POLLING", "lost"]]);
 const WORDS_HERE = new Map([["UNDEF", "not connected yet"], ["POLLING", "retrying"]]);
 // The number of queue entries that are shown.

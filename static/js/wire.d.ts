@@ -3,7 +3,7 @@
 /** A number, arguments and a text, such as "403:denied_by_rights:publish_denied". */
 export type ErrorText = `${number}:${string}:${string}`;
 
-/** The code of a refusal, from the list or the receiver's own; see docs/error-codes.md. */
+/** The code of a refusal, from the list or the receiver's own; see docs/reference/error-codes.md. */
 export type RefusalCode = `${"user" | "communication"}.${string}`;
 
 export type ConnectionType = "websocket" | "long-polling" | "callback-polling";
@@ -43,7 +43,7 @@ export interface Place {
     epoch: string;
 }
 
-/** Where a subscription begins; see docs/replay.md. */
+/** Where a subscription begins; see docs/reference/replay.md. */
 export type ReplayFrom = boolean | number | string | Pick<Place, "cursor"> | Place | {time: number};
 
 export interface Replayed {
@@ -67,7 +67,7 @@ export interface SessionOptions {
     clearSessions?: boolean;
 }
 
-/** What a handshake requests; see docs/delivery.md. */
+/** What a handshake requests; see docs/reference/delivery.md. */
 export interface DeliveryOptions {
     session?: string | SessionOptions;
     retries?: number;
@@ -164,7 +164,7 @@ export interface PublishOptions extends Receiving {
 /** `ext` of a publish. Receivers see the keys that are not the server's. */
 export interface PublishExt {
     delivery?: PublishOptions;
-    /** Makes it a request; see docs/requests.md. */
+    /** Makes it a request; see docs/reference/requests.md. */
     replyTo?: `/ret/${string}`;
     timeout?: number;
     request?: RequestMode;

@@ -1,4 +1,4 @@
-"""The example of docs/answers.md: an answer survives reloads, restarts and a tool that fails."""
+"""docs/tutorials/answers.md: an answer survives reloads, restarts and a tool that fails."""
 
 import os
 import subprocess
@@ -53,7 +53,7 @@ def start_agent(mortal: MortalServer, tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def page(profile: BrowserContext, mortal: MortalServer) -> Page:
-    """The page, from the origin at which docs/answers.md serves it."""
+    """The page, from the origin at which docs/tutorials/answers.md serves it."""
 
     def serve(route: Route) -> None:
         name = route.request.url.removeprefix(f"{ORIGIN}/").partition("#")[0]
@@ -137,7 +137,7 @@ def test_a_question_whose_tool_fails_is_a_dead_letter_until_it_is_replayed(
 
 
 def holdfast(mortal: MortalServer, home: Path, *words: str) -> str:
-    """Run a command of docs/answers.md; return what it prints."""
+    """Run a command of docs/tutorials/answers.md; return what it prints."""
     known = environment() | {
         "HOLDFAST_URL": mortal.alive.url,
         "HOLDFAST_TOKEN_FILE": os.fspath(home / "admin-token"),

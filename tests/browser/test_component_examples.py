@@ -1,4 +1,4 @@
-"""The pages of docs/react-and-vue.md work, with React and Vue from npm."""
+"""The pages of docs/how-to/react-and-vue.md work, with React and Vue from npm."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ def mortal(tmp_path: Path) -> Iterator[MortalServer]:
 
 @pytest.fixture(params=["react", "vue"])
 def page(request: pytest.FixtureRequest, profile: BrowserContext, mortal: MortalServer) -> Page:
-    """The page, from the origin at which docs/react-and-vue.md serves it."""
+    """The page, from the origin at which docs/how-to/react-and-vue.md serves it."""
     require((MODULES / request.param).is_dir(), "tests/clients/node_modules (make setup-clients)")
 
     def serve(route: Route) -> None:

@@ -10,7 +10,9 @@ from tests.serving import Server
 
 
 def test_the_documentation_shows_the_code_of_the_example() -> None:
-    [block] = [each for each in blocks(ROOT / "docs" / "browser.md") if each.language == "js"]
+    [block] = [
+        each for each in blocks(ROOT / "docs" / "how-to" / "browser.md") if each.language == "js"
+    ]
     assert block.text == (ROOT / "static" / "js" / "example.js").read_text("utf-8")
 
 

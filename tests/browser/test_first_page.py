@@ -17,7 +17,11 @@ def test_the_first_page_works_from_another_origin(
     port = urlsplit(
         servers.with_settings({"allow_origin": [ORIGIN], "host_name": ["holdfast.test"]}).url
     ).port
-    [block] = [block for block in blocks(ROOT / "docs" / "browser.md") if block.kind == "browser"]
+    [block] = [
+        block
+        for block in blocks(ROOT / "docs" / "how-to" / "browser.md")
+        if block.kind == "browser"
+    ]
     # A name of the same site, as localhost with two ports would be.
     text = block.text.replace("localhost:8080", f"holdfast.test:{port}")
 

@@ -1,4 +1,4 @@
-"""The page of docs/frameworks.md hears with the cookie that an application gives it."""
+"""The page of docs/tutorials/frameworks.md hears with the cookie that an application gives it."""
 
 import json
 import secrets
@@ -19,7 +19,9 @@ from tests.unit.login.signing import token
 EXAMPLE = ROOT / "docs" / "examples" / "frameworks"
 SETTINGS = tomllib.loads((EXAMPLE / "holdfast.toml").read_text("utf-8"))
 [ORIGIN] = SETTINGS["allow_origin"]
-[SCRIPT] = [each for each in blocks(ROOT / "docs" / "frameworks.md") if each.language == "js"]
+[SCRIPT] = [
+    each for each in blocks(ROOT / "docs" / "tutorials" / "frameworks.md") if each.language == "js"
+]
 PAGE = """
 <!doctype html>
 <link rel="icon" href="data:,">

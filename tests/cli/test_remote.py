@@ -205,6 +205,6 @@ def test_a_pipe_that_closes_early_is_not_an_error(shell: Shell) -> None:
 
 
 def test_exit_codes_are_documented() -> None:
-    page = (ROOT / "docs" / "command-line.md").read_text()
+    page = (ROOT / "docs" / "reference" / "command-line.md").read_text()
     told = [int(code) for code in re.findall(r"^\| (\d) \|", page, re.MULTILINE)]
     assert told == [int(each) for each in Exit]

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from holdfast.cli.rights import program
 
-PAGE = Path(__file__).parents[2] / "docs/login.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/login.md"
 FILE = """
 [[rule]]
 who = ["*"]

@@ -175,7 +175,7 @@ async def test_the_web_service_in_two_processes_refuses_no_order_and_packs_each_
     connector = aiohttp.TCPConnector(force_close=True)
     ordered, processes = list[str](), set[int]()
     async with (
-        run_as_told("python-client.md", server.url) as (program, address),
+        run_as_told("how-to/python-client.md", server.url) as (program, address),
         aiohttp.ClientSession(connector=connector) as http,
     ):
         while len(ordered) < 60 or len(processes) < 2:

@@ -1,4 +1,4 @@
-"""The applications of docs/frameworks.md: users hear what is committed, and each thing once."""
+"""docs/tutorials/frameworks.md: users hear what is committed, and each thing once."""
 
 import json
 import os
@@ -30,7 +30,7 @@ from tests.unit.login.signing import token
 EXAMPLE = "docs.examples.frameworks"
 SETTINGS = tomllib.loads((ROOT / EXAMPLE.replace(".", "/") / "holdfast.toml").read_text("utf-8"))
 PYTHON = ".venv/bin/python"
-PAGE = blocks(ROOT / "docs" / "frameworks.md")
+PAGE = blocks(ROOT / "docs" / "tutorials" / "frameworks.md")
 NEEDED = {
     "fastapi": ("fastapi", "uvicorn", "itsdangerous"),
     "flask": ("flask",),

@@ -1,4 +1,4 @@
-"""The examples in docs/python-client.md run in their order and print what the page shows."""
+"""The examples in docs/how-to/python-client.md run in their order and print what the page shows."""
 
 import inspect
 import re
@@ -13,7 +13,7 @@ from tests.client.cells import run_cells
 from tests.pages import ROOT, USUAL_PLACE, blocks
 from tests.serving import Server, Servers
 
-PAGE = ROOT / "docs" / "python-client.md"
+PAGE = ROOT / "docs" / "how-to" / "python-client.md"
 BLOCKS = blocks(PAGE)
 
 

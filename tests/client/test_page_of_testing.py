@@ -1,4 +1,4 @@
-"""The tests in docs/testing.md run as they stand there, with the files that the page names."""
+"""The tests in docs/how-to/testing.md run as they stand there, with the files it names."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from holdfast.testing import LocalServer, LocalStore
 from tests.pages import ROOT, blocks
 from tests.serving import environment
 
-PAGE = ROOT / "docs" / "testing.md"
+PAGE = ROOT / "docs" / "how-to" / "testing.md"
 BLOCKS = blocks(PAGE)
 CODE = [block.text for block in BLOCKS if block.language == "python"]
 TESTS = [code for code in CODE if code.startswith("async def test_")]

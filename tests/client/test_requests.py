@@ -45,7 +45,11 @@ async def test_requests_and_replies_have_mime_types(enter: Enter) -> None:
 
 
 def test_the_program_of_the_page_gets_its_reply(servers: Servers) -> None:
-    [program] = [each for each in blocks(ROOT / "docs" / "requests.md") if each.kind == "program"]
+    [program] = [
+        each
+        for each in blocks(ROOT / "docs" / "reference" / "requests.md")
+        if each.kind == "program"
+    ]
     code = program.at(urlsplit(servers.with_settings({}).url).netloc)
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -1,4 +1,4 @@
-"""A listener for Salesforce's Streaming API meets the stand-in of docs/salesforce.md."""
+"""A listener for Salesforce's Streaming API meets the stand-in of docs/how-to/salesforce.md."""
 
 import asyncio
 import json
@@ -144,7 +144,7 @@ async def test_a_listener_whose_login_ends_logs_in_again(
 
 def test_the_test_of_the_page_passes_as_it_stands_there(tmp_path: Path) -> None:
     require_node()
-    page = blocks(ROOT / "docs" / "salesforce.md")
+    page = blocks(ROOT / "docs" / "how-to" / "salesforce.md")
     [code] = [block.text for block in page if block.language == "python"]
     for file in (LISTENER, LISTENER.with_name("salesforce.py")):
         (tmp_path / file.name).write_text(file.read_text("utf-8"))

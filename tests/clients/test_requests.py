@@ -5,7 +5,11 @@ from tests.pages import ROOT, blocks
 from tests.serving import Servers
 
 SUITE = "cometd_requests"
-[PAGE] = [block.text for block in blocks(ROOT / "docs" / "requests.md") if block.kind == "page"]
+[PAGE] = [
+    block.text
+    for block in blocks(ROOT / "docs" / "reference" / "requests.md")
+    if block.kind == "page"
+]
 SCENARIOS = [
     Scenario("asksAnother", (WEBSOCKET, LONG_POLLING)),
     Scenario("callsAnother", (WEBSOCKET, LONG_POLLING)),

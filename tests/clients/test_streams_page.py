@@ -1,4 +1,4 @@
-"""The program of docs/streams.md reads through restarts, and prints each message once."""
+"""The program of docs/how-to/streams.md reads through restarts, and prints each message once."""
 
 import subprocess
 import sys
@@ -13,7 +13,9 @@ from tests.pages import ROOT, blocks
 from tests.serving import environment
 
 KEPT = {"history": 100, "durable": True}
-[PROGRAM] = [each for each in blocks(ROOT / "docs" / "streams.md") if each.kind == "program"]
+[PROGRAM] = [
+    each for each in blocks(ROOT / "docs" / "how-to" / "streams.md") if each.kind == "program"
+]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The example of docs/extensions.md does what the page says."""
+"""The example of docs/how-to/extensions.md does what the page says."""
 
 from pathlib import Path
 

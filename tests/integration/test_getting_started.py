@@ -1,4 +1,4 @@
-"""The command and its settings behave as docs/getting-started.md and docs/operations.md say."""
+"""The command and its settings behave as the pages getting-started.md and operations.md say."""
 
 import re
 import socket

@@ -1,4 +1,4 @@
-"""The example of docs/extensions.md knows the users of a Flask application by their cookie."""
+"""The example of docs/how-to/extensions.md knows users of a Flask application by cookie."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""A day of an operator who updates a server by docs/upgrading.md, while a client is connected."""
+"""An operator updates a server by docs/how-to/upgrading.md, while a client is connected."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tests.serving import PACKAGE, ROOT, STOP_LIMIT_S, environment, kill_orphans
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-PAGE = (ROOT / "docs" / "upgrading.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "upgrading.md").read_text("utf-8")
 LIMIT_S = 60.0
 # What the page has instead of the name of a wheel.
 INSTALL = re.compile(r"\S+/bin/pip install .*")

@@ -53,7 +53,9 @@ def test_the_curl_commands_print_what_the_readme_shows(place: str, tmp_path: Pat
 
 
 def test_the_walk_to_a_subject_prints_what_its_page_shows(place: str, tmp_path: Path) -> None:
-    [block] = [each for each in blocks(ROOT / "docs" / "point-to-point.md") if each.kind]
+    [block] = [
+        each for each in blocks(ROOT / "docs" / "reference" / "point-to-point.md") if each.kind
+    ]
     script = tmp_path / "walk.sh"
     script.write_text(block.at(place))
     unknown, queued, received = map(

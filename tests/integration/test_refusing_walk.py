@@ -1,4 +1,4 @@
-"""The walk of docs/refusing-walk.md, with its own commands, each in a process as in a terminal."""
+"""The walk of docs/building/refusing-walk.md, with its commands, each in a process of its own."""
 
 import json
 import os
@@ -20,7 +20,7 @@ LIMIT_S = 60
 # The commands of the page, in their order.
 COMMANDS = [
     line
-    for block in blocks(ROOT / "docs" / "refusing-walk.md")
+    for block in blocks(ROOT / "docs" / "building" / "refusing-walk.md")
     if block.language == "sh"
     for line in block.text.splitlines()
 ]

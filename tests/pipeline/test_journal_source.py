@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = {
     block.kind: block.text
-    for block in blocks(ROOT / "docs" / "tables.md")
+    for block in blocks(ROOT / "docs" / "reference" / "tables.md")
     if block.language in ("python", "sql") and block.kind
 }
 PLACE = "redis://127.0.0.1:6379/0"

@@ -404,6 +404,8 @@ def test_pages_show_what_the_files_of_proxies_have(folder: str, name: str, begin
 def _shown(begin: str, page: str = "many-machines") -> str:
     """The block of code on a page that begins so."""
     [found] = {
-        each.text for each in blocks(ROOT / f"docs/{page}.md") if each.text.startswith(begin)
+        each.text
+        for each in blocks(ROOT / "docs" / "how-to" / f"{page}.md")
+        if each.text.startswith(begin)
     }
     return found

@@ -67,7 +67,7 @@ def test_the_readme_is_short() -> None:
 
 
 def test_the_page_of_the_administration_has_every_path() -> None:
-    page = (ROOT / "docs" / "administration.md").read_text()
+    page = (ROOT / "docs" / "reference" / "administration.md").read_text()
     samples = {
         **{"subject": "joe", "number": "1", "result": "dead"},
         **{"fingerprint": "FINGERPRINT", "host": "a.example"},
@@ -97,14 +97,14 @@ def test_generated_tables_match_the_code(table: str) -> None:
 
 
 def test_the_page_of_delivery_has_every_option_of_a_publish() -> None:
-    page = (ROOT / "docs" / "delivery.md").read_text()
+    page = (ROOT / "docs" / "reference" / "delivery.md").read_text()
     section = page.partition("## Options of a publish")[2].partition("\n## ")[0]
     told = {*re.findall(r"\w+", " ".join(re.findall(r"`[^`]+`", section)))}
     assert {option.name for option in OPTIONS} <= told
 
 
 def test_every_setting_of_channels_is_explained_with_its_default() -> None:
-    page = (ROOT / "docs" / "settings.md").read_text()
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text()
     section = page.partition("## Channels")[2].partition("<!--")[0]
     told = dict(re.findall(r"^\| `(\w+)` \| (\S+) \|", section, re.MULTILINE))
     assert told.keys() == ChannelSettings.model_fields.keys()
@@ -115,7 +115,7 @@ def test_every_setting_of_channels_is_explained_with_its_default() -> None:
 
 
 def test_the_page_of_limits_has_every_limit_with_its_default() -> None:
-    page = (ROOT / "docs" / "limits.md").read_text()
+    page = (ROOT / "docs" / "reference" / "limits.md").read_text()
     rows = re.findall(r"^\| [^|]+ \| `(\w+)` \| (\d+) \|", page, re.MULTILINE)
     limits = {name: int(default) for name, default in rows}
     assert limits == {name: Settings.model_fields[name].get_default() for name in limits}
@@ -134,7 +134,12 @@ def test_the_page_of_limits_has_every_limit_with_its_default() -> None:
     ],
 )
 def test_the_page_of_tables_has_every_column_with_its_type(table: str, schema: str) -> None:
-    page = (ROOT / "docs" / "tables.md").read_text().replace("&lt;", "<").replace("&gt;", ">")
+    page = (
+        (ROOT / "docs" / "reference" / "tables.md")
+        .read_text()
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+    )
     rows = page.partition(f"| Column of `{table}` |")[2].partition("\n\n")[0]
     told = list[tuple[str, ...]]()
     for names, types in re.findall(r"^\| (`[^|]+) \| ([^|]+) \|", rows, re.MULTILINE):
@@ -145,7 +150,7 @@ def test_the_page_of_tables_has_every_column_with_its_type(table: str, schema: s
 
 
 def test_the_page_of_tables_has_every_kind_of_event() -> None:
-    page = (ROOT / "docs" / "tables.md").read_text()
+    page = (ROOT / "docs" / "reference" / "tables.md").read_text()
     section = page.partition("### Kinds of events")[2].partition("\n### ")[0]
     told = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`[^|]+) \|", section, re.MULTILINE)))
     kinds = {getattr(Kind, name) for name in dir(Kind) if name.isupper()}
@@ -208,7 +213,7 @@ def test_settings_in_examples_are_accepted() -> None:
 
 
 def test_every_attack_in_the_threat_model_has_a_test_or_is_not_applicable() -> None:
-    page = (ROOT / "docs" / "threat-model.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "threat-model.md").read_text()
     rows = re.findall(r"^\| S(\d+) \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
     assert [int(number) for number, _ in rows] == [*range(1, 48)]
     for number, shown in rows:
@@ -223,7 +228,7 @@ def test_python_examples_on_pages_compile() -> None:
 
 
 def test_every_scenario_of_xmlblaster_cites_tests_or_says_why_not() -> None:
-    page = (ROOT / "docs" / "scenarios.md").read_text()
+    page = (ROOT / "docs" / "building" / "scenarios.md").read_text()
     rows = re.findall(r"^\| S(\d\d) \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
     assert [int(number) for number, _ in rows] == [*range(1, 78)]
     for number, shown in rows:
@@ -231,7 +236,9 @@ def test_every_scenario_of_xmlblaster_cites_tests_or_says_why_not() -> None:
             assert re.match(SHOWN, each) or re.match("(left out|not yet): .", each), number
 
 
-@pytest.mark.parametrize("name", ["invariants.md", "threat-model.md", "scenarios.md"])
+@pytest.mark.parametrize(
+    "name", ["building/invariants.md", "explanation/threat-model.md", "building/scenarios.md"]
+)
 def test_stories_and_tests_that_a_page_cites_exist(name: str) -> None:
     page = (ROOT / "docs" / name).read_text()
     stories = re.findall(r'`(\w+\.story)` "([^"]+)"', page)
@@ -249,7 +256,7 @@ def test_stories_and_tests_that_a_page_cites_exist(name: str) -> None:
 
 
 def test_every_module_that_the_architecture_page_points_to_exists() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text()
+    page = (ROOT / "docs" / "building" / "architecture.md").read_text()
     paths = re.findall(
         r"`([\w/]+\.py)`", page.partition("## Where to look")[2].partition("\n## ")[0]
     )

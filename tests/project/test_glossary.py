@@ -11,7 +11,7 @@ from holdfast.web.admin.openapi import describe
 from holdfast.web.admin.resources import ROUTES
 from tests.pages import ROOT, pages, prose
 
-GLOSSARY = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+GLOSSARY = (ROOT / "docs" / "building" / "glossary.md").read_text("utf-8")
 WORDS, NOT_USED = GLOSSARY.split("\n## One word for one thing\n")
 ROW = re.compile(r"^\| (?!Word\b|Not\b|---)([^|]+?) \| (.+) \|$", re.MULTILINE)
 FOLDERS = ("app", "extensions", "pipeline")
@@ -21,7 +21,7 @@ ENDING = re.compile(r"(?<=...)(s|es|ed|d|ing)$")
 # Pages that may use the words of others: of other servers, or of earlier releases.
 OF_OTHERS = {"comparison.md", "glossary.md", "CHANGELOG.md"}
 
-# How entries move has five verbs, in docs/architecture.md. These were others for the same.
+# How entries move has five verbs, in docs/building/architecture.md. These were others for the same.
 OTHER_VERBS = re.compile(
     r"_*(take|give|pass|move|put)_(back|out|away|in|on)(_|\b)|_*(relieve|withdraw|change_hands)"
 )
@@ -82,7 +82,7 @@ def test_no_module_class_or_function_has_a_second_word_for_a_thing() -> None:
 
 
 def test_entries_move_by_five_verbs() -> None:
-    architecture = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    architecture = (ROOT / "docs" / "building" / "architecture.md").read_text("utf-8")
     section = architecture.partition("### How an entry moves\n")[2].partition("\n## ")[0]
     assert len(re.findall(r"^\| (?!Verb|---)", section, re.MULTILINE)) == 5
     functions = {

@@ -12,7 +12,7 @@ import holdfast
 from holdfast import client, interface
 from tests.pages import ROOT, pages
 
-PAGE = ROOT / "docs" / "extensions.md"
+PAGE = ROOT / "docs" / "how-to" / "extensions.md"
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
 # In code on the page, but not ours: Python's own, headers, and a class of the example.
 OTHERS = {"Authorization", "False", "Forwarded", "None", "Sleepers", "True"}

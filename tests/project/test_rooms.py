@@ -114,7 +114,7 @@ def test_no_two_modules_on_one_way_have_one_name() -> None:
 
 
 def test_the_table_of_rooms_has_each_of_them_once() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    page = (ROOT / "docs" / "building" / "architecture.md").read_text("utf-8")
     table = page.partition("\n## The rooms\n")[2].partition("\n## ")[0]
     named = re.findall(r"^\| `app/([\w/]+)` \| \S", table, re.MULTILINE)
     assert sorted(named) == sorted(rooms())

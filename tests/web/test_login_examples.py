@@ -1,4 +1,4 @@
-"""The examples of docs/login.md do what the page says."""
+"""The examples of docs/how-to/login.md do what the page says."""
 
 import asyncio
 import time

@@ -1,7 +1,7 @@
 """What becomes of each thing in memory when a process leaves.
 
-docs/succession.md shows the table. A test fails for an attribute that is in no row, so new state
-has to be thought of here.
+docs/building/succession.md shows the table. A test fails for an attribute that is in no row, so
+new state has to be thought of here.
 """
 
 from enum import Enum

@@ -138,7 +138,7 @@ class Receiver(Timed):
 
     @property
     def connection_state(self) -> DispatcherState:
-        """The state as shown to operators. docs/sessions.md has the table."""
+        """The state as shown to operators. docs/reference/sessions.md has the table."""
         if not self.takes_messages:
             return DispatcherState.DEAD
         if self.is_away:

@@ -131,7 +131,7 @@ class RedisKeys:
         return f"{self.tag}notes:{node}"
 
     def pipeline_result(self, name: str) -> str:
-        """JSON: the latest result of the pipeline, see docs/reports.md."""
+        """JSON: the latest result of the pipeline, see docs/reference/reports.md."""
         return f"{self.tag}pipeline:{name}"
 
     def letters_by(self, field: str, value: str) -> str:

@@ -32,7 +32,7 @@ _MOST_OWN = 64
 # What an operator should know and do.
 _ADVICE = (
     "Remarks, and dead letters and publish keys older than 10 s, may be missing: see"
-    ' docs/durability.md, "A store that goes back"'
+    ' docs/explanation/durability.md, "A store that goes back"'
 )
 
 

@@ -1,6 +1,6 @@
 """An agent: publishes its answers token by token, so that they survive whatever happens.
 
-docs/answers.md says how to run it. Start as many as you like, each with a number of its own:
+docs/tutorials/answers.md says how to run it. Start as many as you like, each with its own number:
 
     python agent.py http://127.0.0.1:8080 1
 """

@@ -1,4 +1,4 @@
-"""A shop with Django, whose pages hear of their orders; docs/frameworks.md says how to run it."""
+"""A shop with Django, whose pages hear of their orders: see docs/tutorials/frameworks.md."""
 
 import json
 import os

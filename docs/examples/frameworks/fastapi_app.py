@@ -1,4 +1,4 @@
-"""A shop with FastAPI, whose pages hear of their orders; docs/frameworks.md says how to run it."""
+"""A shop with FastAPI, whose pages hear of their orders: see docs/tutorials/frameworks.md."""
 
 import os
 import secrets

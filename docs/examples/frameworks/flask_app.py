@@ -1,4 +1,4 @@
-"""A shop with Flask, whose pages hear of their orders; docs/frameworks.md says how to run it."""
+"""A shop with Flask, whose pages hear of their orders: see docs/tutorials/frameworks.md."""
 
 import os
 import secrets

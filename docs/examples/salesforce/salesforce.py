@@ -1,4 +1,4 @@
-"""A stand-in for Salesforce's Streaming API, for tests of its clients; see docs/salesforce.md.
+"""A stand-in for Salesforce's Streaming API, for tests: see docs/how-to/salesforce.md.
 
 It is a front before a Holdfast that runs in the same process: Holdfast keeps the events and serves
 the clients. The front adds what is Salesforce's own: the token end point, the versioned path, and

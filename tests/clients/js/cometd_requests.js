@@ -38,7 +38,7 @@ export async function callsAnother(context) {
     await Promise.all([ann.disconnect(), bob.disconnect()]);
 }
 
-/** docs/requests.md, whose page answers itself. */
+/** docs/reference/requests.md, whose page answers itself. */
 export async function doesWhatTheDocsShow(context) {
     const {cometd} = new CometClient(context);
     const [setup, ...code] = context.code.trim().split("\n");

@@ -1,4 +1,4 @@
-"""docs/requests.md shows the messages on the wire, and the names of xMsg, as they are."""
+"""docs/reference/requests.md shows the messages on the wire, and the names of xMsg, as they are."""
 
 import json
 
@@ -6,7 +6,7 @@ from tests.pages import ROOT, blocks
 from tests.unit.bayeux.harness import Client, Json, Server
 from tests.unit.extensions.requesting import POWER, requesting
 
-BLOCKS = blocks(ROOT / "docs" / "requests.md")
+BLOCKS = blocks(ROOT / "docs" / "reference" / "requests.md")
 RET = "/ret/4174kQx1nXyQ0uQmT7p2v3hZAgecr"
 # Stands for a value that is different each time.
 ANY = "…"
@@ -70,4 +70,4 @@ def test_an_error_travels_as_the_page_shows_it_whoever_listens_as_it_says() -> N
 
 def test_the_names_of_xmsg_are_those_of_the_page() -> None:
     [code] = [block.text for block in BLOCKS if block.kind == "assertions"]
-    exec(compile(code, "docs/requests.md", "exec"), {})
+    exec(compile(code, "docs/reference/requests.md", "exec"), {})

@@ -171,7 +171,7 @@ def test_a_newline_behind_a_secret_is_no_part_of_it_and_who_signs_with_it_is_tol
 
 def test_libraries_can_use_the_key_file_of_the_documentation_as_it_is(tmp_path: Path) -> None:
     """Most of them take all bytes of the file."""
-    page = (ROOT / "docs" / "login.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "login.md").read_text()
     (command,) = [each for each in page.splitlines() if each.endswith(">data/token-key")]
     (tmp_path / "data").mkdir()
     subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True, timeout=30)

@@ -80,7 +80,7 @@ def test_the_refusal_lists_the_commands_that_there_are(text: str, commands: str)
 
 @pytest.mark.parametrize("level", [Level.SUBJECT, Level.SESSION, Level.TOPIC])
 def test_all_commands_are_in_the_documentation(level: Level) -> None:
-    page = (Path(__file__).parents[4] / "docs" / "administration.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "reference" / "administration.md").read_text()
     (row,) = re.findall(rf"^\| {level.value} \|(.*)\|(.*)\|(.*)\|$", page, re.MULTILINE)
     read, put, done = (re.findall(r"`(\w+)`", cell) for cell in row)
     assert read == [name for name in COMMANDS[level] if name not in ACTIONS]

@@ -15,7 +15,7 @@ from holdfast.delivery.queues.dispatcher import (
 )
 from tests.unit.delivery.dispatchers import alive, attempts
 
-PAGE = Path(__file__).parents[4] / "docs" / "delivery.md"
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "delivery.md"
 
 # Columns: contact, attempt, loss, refusal, hold, give up, end.
 TABLE = """
