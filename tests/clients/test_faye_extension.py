@@ -29,7 +29,7 @@ SCENARIOS = [
     Scenario(
         "beginsOnceMoreAfterALongOutage",
         BOTH,
-        settings={**IMPATIENT, "max_interval": 1500},
+        settings={**IMPATIENT, "max_interval": 5000},
         facts={"timeout": IMPATIENT["timeout"]},
     ),
 ]

@@ -164,9 +164,14 @@ class FarShard:
         self._send_parked()
 
     def tell_newcomer(self, browser: str, age_s: float = 0.0) -> None:
-        """Tell the home which identity a new socket got, in case its client goes there."""
+        """Tell the home which identity a new socket got, in case its client goes there.
+
+        It is sent at once: the client may use the identity as soon as it has its socket, on another
+        connection that reaches the home by another way.
+        """
         if self._link is not None:
             self._link.send(pack(Kind.NEWCOMER, round(age_s * 1000), browser.encode()))
+            self._link.flush()
 
     def _lost(self, link: Link) -> None:
         if link is not self._link:

@@ -70,6 +70,24 @@ async def test_a_held_connect_gets_what_the_home_publishes() -> None:
         assert both.home.bayeux.state.hub.counters.acked == 1
 
 
+async def test_the_home_is_told_of_a_new_socket_before_its_client_has_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with pair() as both:
+        both.door.bayeux.identities.tell_others = both.far.tell_newcomer
+        client = both.connect()
+        answered = []
+
+        def write(data: bytes) -> None:
+            answered.append(bytes(client.transport.written))
+
+        monkeypatch.setattr(both.wire, "write", write)
+        await client.send(UPGRADE)
+        await both.settle(client)
+        assert b" 101 " in client.transport.written
+        assert answered[0] == b""
+
+
 async def test_messages_that_a_lost_connection_did_not_take_come_with_the_next_connect() -> None:
     async with pair() as both:
         client = await enter(both)
