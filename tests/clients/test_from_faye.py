@@ -18,7 +18,7 @@ from tests.pages import ROOT, Block, blocks
 from tests.serving import Settings
 
 LIMIT_S = 60.0
-BLOCKS = blocks(ROOT / "docs" / "how-to" / "from-faye.md")
+BLOCKS = blocks(ROOT / "docs" / "how-to" / "migrate" / "faye.md")
 ORDERS, ASK = (block for block in BLOCKS if block.kind == "node")
 [PUBLISH] = (block for block in BLOCKS if block.kind == "shell")
 
@@ -142,7 +142,7 @@ def test_the_question_gets_the_reply_that_the_page_shows(
 def test_a_commonjs_program_loads_it_as_the_page_says(folder: Path) -> None:
     [line] = [
         line
-        for line in (ROOT / "docs" / "how-to" / "from-faye.md").read_text().splitlines()
+        for line in (ROOT / "docs" / "how-to" / "migrate" / "faye.md").read_text().splitlines()
         if "await import(" in line
     ]
     code = line.partition("`")[2].partition("`")[0]
