@@ -212,8 +212,8 @@ def test_settings_in_examples_are_accepted() -> None:
             Settings(**tomllib.loads(block.text))
 
 
-def test_every_attack_in_the_threat_model_has_a_test_or_is_not_applicable() -> None:
-    page = (ROOT / "docs" / "explanation" / "threat-model.md").read_text()
+def test_every_attack_has_a_test_or_is_not_applicable() -> None:
+    page = (ROOT / "docs" / "building" / "attacks.md").read_text()
     rows = re.findall(r"^\| S(\d+) \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
     assert [int(number) for number, _ in rows] == [*range(1, 48)]
     for number, shown in rows:
@@ -237,7 +237,7 @@ def test_every_scenario_of_xmlblaster_cites_tests_or_says_why_not() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["building/invariants.md", "explanation/threat-model.md", "building/scenarios.md"]
+    "name", ["building/invariants.md", "building/attacks.md", "building/scenarios.md"]
 )
 def test_stories_and_tests_that_a_page_cites_exist(name: str) -> None:
     page = (ROOT / "docs" / name).read_text()
