@@ -14,6 +14,7 @@ RUN python -m venv /opt/holdfast \
 COPY . .
 COPY --from=pages /src/node_modules/cometd/*.js static/cometd/
 RUN COMPILE_CORE=always /opt/build/bin/hatchling build -t wheel -d /opt/dist \
+    && cd client && /opt/build/bin/hatchling build -t wheel -d /opt/dist \
     && /opt/holdfast/bin/pip install --no-cache-dir --no-index --no-deps /opt/dist/*.whl \
     && /opt/holdfast/bin/pip uninstall --yes pip setuptools
 

@@ -9,9 +9,12 @@ BIN := $(VENV)/bin
 IN_TURN = $(if $(shell command -v flock),flock $(1))
 PIP := $(call IN_TURN,$(VENV)) $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/stamps
-# Up to 0.3, the distribution was called `holdfast`. Removed later, it would take these files with it.
+# Up to 0.3, the distribution was called `holdfast`. Removed later, it would take these files with it, as
+# would a `holdfast-bayeux` from before the client was a distribution of its own.
 FORGET_EARLIER_NAME = ! ls -d $(VENV)/lib/python3*/site-packages/holdfast-*.dist-info >/dev/null 2>&1 || \
     $(PIP) uninstall --yes holdfast
+FORGET_WHOLE = ls -d $(VENV)/lib/python3*/site-packages/holdfast_bayeux_client-*.dist-info >/dev/null 2>&1 || \
+    $(PIP) uninstall --yes holdfast-bayeux 2>/dev/null
 INSTALLED = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 SOURCES := $(shell find app extensions pipeline static \( -name node_modules -o -name __pycache__ \) -prune \
     -o -type f -print)
@@ -33,6 +36,8 @@ COMPILE_HOME ?= $(CACHE)/compiled-$(TOOLS)
 CHECK_HOME ?= $(CACHE)/checked
 BUILD = mkdir -p $(COMPILE_HOME) && \
     COMPILE_HOME=$(COMPILE_HOME) $(call IN_TURN,$(COMPILE_HOME)) $(BIN)/hatchling build
+# The client is a distribution of its own, without anything to compile.
+BUILD_CLIENT = cd client && $(abspath $(BIN))/hatchling build
 # What the bench builds and installs stays outside the tree.
 BENCH_HOME ?= $(CACHE)/bench
 SET ?= standard
@@ -255,17 +260,27 @@ $(STAMPS)/pipeline: requirements-pipeline.lock $(STAMPS)/dev
 
 # The environment gets a copy, with a compiled core where there is a compiler. `python -m holdfast` in
 # this folder runs the sources as they are.
-$(STAMPS)/holdfast: pyproject.toml hatch_build.py hatch_metadata.py $(SOURCES) $(STAMPS)/run | setup-pages
+$(STAMPS)/holdfast: pyproject.toml client/pyproject.toml hatch_build.py hatch_metadata.py $(SOURCES) $(STAMPS)/run | setup-pages
 	@echo 'building holdfast'
 	@rm -rf $(VENV)/wheel
 	@$(FORGET_EARLIER_NAME)
+	@$(FORGET_WHOLE)
 	@$(BUILD) -t wheel -d $(VENV)/wheel >/dev/null
+	@$(BUILD_CLIENT) -t wheel -d $(abspath $(VENV))/wheel >/dev/null
 	@$(PIP) install --no-index --no-deps --force-reinstall $(VENV)/wheel/*.whl
 	@mkdir -p $(@D) && touch $@
 
+# The wheel of pure Python is for machines that the compiled one does not fit. Without a compiler, there is no other.
+DIST ?= dist
 .PHONY: dist
-dist: setup-pages $(STAMPS)/run ## a source distribution and a wheel in dist/, with cometd.js
-	$(BUILD) -d dist
+dist: setup-pages $(STAMPS)/run ## what a release uploads, in dist/: for pip, pure and compiled, and for npm
+	@rm -f $(DIST)/holdfast*
+	@mkdir -p $(DIST)
+	$(BUILD) -d $(DIST)
+	COMPILE_CORE=never $(BIN)/hatchling build -t wheel -d $(DIST)
+	$(BUILD_CLIENT) -d $(abspath $(DIST))
+	@if command -v npm >/dev/null; then npm pack ./static/js --pack-destination $(DIST) --loglevel=error; \
+	else echo 'npm is missing: no package for npm' >&2; fi
 
 # The files that pages take from npm, with compressed copies beside them, which the server prefers.
 .PHONY: setup-pages
@@ -357,10 +372,10 @@ lock: ## compute the lock files anew (needs the network)
 	$(PYTHON) -m venv $$home/venv; \
 	$$home/venv/bin/python -m pip --disable-pip-version-check -q install uv==$(UV_VERSION); \
 	compile() { $$home/venv/bin/uv pip compile --quiet --upgrade \
-	    --python-version 3.11 --exclude-newer '$(COOL_DOWN)' --generate-hashes --no-annotate --no-emit-index-url \
+	    --python-version 3.11 --exclude-newer '$(COOL_DOWN)' --generate-hashes --no-annotate --no-emit-index-url --no-emit-package holdfast-bayeux-client \
 	    --custom-compile-command 'make lock' "$$@"; }; \
-	compile pyproject.toml --extra server -o requirements.lock; \
-	compile pyproject.toml --extra server --group dev -c requirements.lock -o requirements-dev.lock; \
+	compile pyproject.toml -o requirements.lock; \
+	compile pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock; \
 	compile pyproject.toml --extra pipeline -c requirements-dev.lock -o requirements-pipeline.lock; \
 	compile --group build -c requirements-dev.lock -o requirements-build.lock; \
 	compile --group install -c requirements-dev.lock -o requirements-install.lock

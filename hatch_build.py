@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from packaging.tags import sys_tags
 
 if TYPE_CHECKING:
     from setuptools.command.build_ext import build_ext
@@ -48,9 +49,12 @@ class Build(BuildHookInterface[Any]):
         """Return what a build needs: tools to compile the core, and the imports of the commands."""
         if self.target_name == "sdist":
             return []
-        core = self.metadata.core
         tools = [] if _wanted() == "never" else ["mypy", "setuptools>=77"]
-        return [*tools, *core.dependencies, *core.optional_dependencies["server"]]
+        # The client is among the sources.
+        others = [
+            each for each in self.metadata.core.dependencies if not each.startswith("holdfast-")
+        ]
+        return [*tools, *others]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if sys.version_info < (3, 11):  # noqa: UP036 - nobody else checks it for a build
@@ -78,7 +82,7 @@ class Build(BuildHookInterface[Any]):
                 raise SystemExit(f"the core cannot be compiled: {obstacle}") from obstacle
             sys.stderr.write(f"the core is not compiled and will take more time: {obstacle}\n")
             return
-        build_data["infer_tag"] = True
+        build_data["tag"] = _tag()
         build_data["pure_python"] = False
         for path in modules:
             build_data["force_include"][path] = str(Path(path).relative_to(library))
@@ -249,6 +253,16 @@ def _compile_side_by_side(command: "build_ext") -> None:
             return objects
 
     command.compiler.compile = compile_all
+
+
+def _tag() -> str:
+    """Return for which machines the wheel is.
+
+    Machine code needs the C library of this machine, or a newer one, and nothing else. An index
+    refuses wheels of Linux whose names do not say that.
+    """
+    tags = [*map(str, sys_tags())]
+    return next((tag for tag in tags if "manylinux" in tag or "musllinux" in tag), tags[0])
 
 
 def _say(progress: str) -> None:

@@ -1,5 +1,7 @@
 """Links in the metadata of distributions, which lead to where the project is when it is built.
 
+Where that has no public address, there are none.
+
 A wheel that is built from a source distribution has the links of that distribution.
 """
 
@@ -25,19 +27,24 @@ _SHORT = re.compile(r"^([\w.-]+@)?([\w.-]+):(?!/)")
 _TO_HEADING = re.compile(r"(?<=\]\()(?=#)")
 _TO_FILE = re.compile(r"(?<=\]\()(?![#/]|\w+:)")
 _TO_PICTURE = re.compile(r'(?<=\bsrc=")(?=docs/)|(?<=\bsrcset=")(?=docs/)')
+_LINK_TO_FILE = re.compile(r"\[([^\[\]]*)\]\((?!\w+:)[^)]*\)")
+_PICTURE_OF_FILE = re.compile(
+    r'<picture>.*?</picture>\n*|<img\b[^>]*\bsrc="docs/[^>]*>\n*|!\[[^\]]*\]\((?!\w+:)[^)]*\)\n*',
+    re.DOTALL,
+)
 
 
 class Metadata(MetadataHookInterface):
-    """Sets `urls`, and a `readme` whose links work outside of the project's own site."""
+    """Sets `urls`, and a `readme` whose links work wherever it is shown."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        address = _find_address(Path(self.root))
+        # The client has a link to this file, which stands where the repository begins.
+        address = _find_address(Path(self.root, Path(__file__).name).resolve().parent)
         text = Path(self.root, "README.md").read_text("utf-8")
         metadata["urls"] = urls_at(address)
         # hatchling has read that of a source distribution already.
-        metadata.setdefault(
-            "readme", {"content-type": "text/markdown", "text": with_links_to(address, text)}
-        )
+        page = with_links_to(address, text) if address else without_links(text)
+        metadata.setdefault("readme", {"content-type": "text/markdown", "text": page})
 
 
 def urls_at(address: str) -> dict[str, str]:
@@ -54,11 +61,14 @@ def urls_at(address: str) -> dict[str, str]:
 
 
 def with_links_to(address: str, page: str) -> str:
-    """Return this Markdown page with absolute links, if there is an address."""
-    if not address:
-        return page
+    """Return this Markdown page with absolute links."""
     page = _TO_FILE.sub(f"{address}/blob/main/", _TO_HEADING.sub(address, page))
     return _TO_PICTURE.sub(f"{address}/raw/main/", page)
+
+
+def without_links(page: str) -> str:
+    """Return this Markdown page without links and pictures that an index would not find."""
+    return _LINK_TO_FILE.sub(r"\1", _PICTURE_OF_FILE.sub("", page))
 
 
 def address_of(remote: str) -> str:

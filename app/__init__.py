@@ -98,7 +98,7 @@ else:
 
             raise ImportError(
                 f"holdfast.{name} needs the server, and {error.name} is not installed: "
-                f"{install_command('server')}"
+                f"{install_command()}"
             ) from error
 
     def __dir__() -> list[str]:

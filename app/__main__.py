@@ -1,8 +1,9 @@
-"""The command `holdfast`, also as `python -m holdfast`; it needs the packages of the server."""
+"""The command `holdfast`, also as `python -m holdfast`; where only the client is, how to get it."""
 
 import gc
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 
 # New objects at which Python begins to look for garbage: more than any command needs to start.
 _YOUNG = 200_000
@@ -28,13 +29,14 @@ def main() -> None:
 
         run()
     except ModuleNotFoundError as error:
-        if str(error.name).partition(".")[0] == "holdfast":
+        name = str(error.name)
+        if name.startswith("holdfast.") and find_spec("holdfast.cli"):
             raise
         from holdfast.distribution import install_command
 
         sys.exit(
-            f"holdfast: the command needs the server, and {error.name} is not installed: run "
-            f"{install_command('server')}"
+            f"holdfast: the command needs the server, and {name} is not installed: run "
+            f"{install_command()}"
         )
 
 

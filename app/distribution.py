@@ -1,4 +1,7 @@
-"""What this package is called where packages are installed: not `holdfast`, which is another's."""
+"""What this package is called where packages are installed: not `holdfast`, which is another's.
+
+The client is a distribution of its own, which the server's requires: together they are the package.
+"""
 
 import json
 import shlex
@@ -9,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 NAME = "holdfast-bayeux"
+CLIENT = "holdfast-bayeux-client"
 # Ours until 0.3. On the Python index, it is another project, which has a folder `holdfast`, too.
 EARLIER_NAME = "holdfast"
 # Whether an index has it, so that its name alone installs it.
@@ -19,7 +23,10 @@ _SOME_WHEEL = "file:///….whl"
 
 def release() -> str:
     """Return the version that is installed."""
-    return version(NAME)
+    try:
+        return version(NAME)
+    except PackageNotFoundError:
+        return version(CLIENT)
 
 
 def core() -> str:
@@ -29,16 +36,36 @@ def core() -> str:
     return "interpreted" if is_source else "compiled"
 
 
-def install_command(extra: str) -> str:
-    """Return the command that adds an extra to this installation.
+def install_command(extra: str = "") -> str:
+    """Return the command that adds the server to this installation, and perhaps one of its extras.
 
     It names this Python, because the pip of another one would install into another environment.
     """
     source = "" if PUBLISHED else f" @ {_origin() or _SOME_WHEEL}"
-    return f"{_pip()} install '{NAME}[{extra}]{source}'"
+    name = f"{NAME}[{extra}]" if extra else NAME
+    return f"{_pip()} install '{name}{source}'"
 
 
-def name_clash() -> str | None:
+def clash() -> str | None:
+    """Say what keeps the package from being whole, and how to mend it."""
+    return _name_clash() or _version_clash()
+
+
+def _version_clash() -> str | None:
+    """Say that client and server are of two versions, as if pip was asked to update one of them."""
+    try:
+        client = version(CLIENT)
+    except PackageNotFoundError:  # the sources have both
+        return None
+    if client == release():
+        return None
+    return (
+        f"{CLIENT} {client} is installed beside {NAME} {release()}, which needs {release()}: "
+        "install both in one version"
+    )
+
+
+def _name_clash() -> str | None:
     """Say which other distribution has the folder `holdfast` as well, and how to get rid of it.
 
     Whichever is removed first takes files of the other one with it.
@@ -67,7 +94,7 @@ def _is_ours(found: Distribution) -> bool:
 
 def _again() -> str:
     """The command that puts back the files that have gone; other packages stay as they are."""
-    words = install_command("server").partition(" install ")
+    words = install_command().partition(" install ")
     return f"{words[0]} install --force-reinstall --no-deps {words[2]}"
 
 

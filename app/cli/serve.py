@@ -25,7 +25,7 @@ from holdfast.cli.program import Program, WithManyOptions
 from holdfast.compose import CannotStart, Dismissed, running
 from holdfast.compose.placement import NO_SHARD, Placement, alone
 from holdfast.compose.succession import Succession
-from holdfast.distribution import name_clash
+from holdfast.distribution import clash
 from holdfast.settings import BackendSettings, ChannelSettings, Settings, WebhookSettings
 from holdfast.settings.environment import LIST
 from holdfast.store.links.connection import StoreUnavailable
@@ -80,8 +80,8 @@ def serve(*, config: ConfigFile = None, given: GivenSettings) -> None:
     # It is taken out of the environment, which is read as settings.
     channel = given_channel()
     with telling_failures(channel):
-        if clash := name_clash():
-            raise CannotStart(clash)
+        if fault := clash():
+            raise CannotStart(fault)
         found = read_settings(config, given)
         logs.configure(found.log_level, host=found.own_host)
         _raise_limit_of_files()

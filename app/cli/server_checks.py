@@ -21,7 +21,7 @@ from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DirectoryTaken, own_directory
 from holdfast.compose.placement import data_of
 from holdfast.compose.workers import allowance, count_of, reason_of, stored_here
-from holdfast.distribution import NAME, core, name_clash, release
+from holdfast.distribution import NAME, clash, core, release
 from holdfast.login.failures import SaysNo
 from holdfast.pipeline.doctor import Check
 from holdfast.settings import Settings
@@ -82,8 +82,8 @@ def _python() -> Check:
 
 
 def _name() -> Check:
-    clash = name_clash()
-    return Check("package", clash is None, clash or f"{NAME} {release()}")
+    fault = clash()
+    return Check("package", fault is None, fault or f"{NAME} {release()}")
 
 
 def _core() -> Check:

@@ -24,6 +24,8 @@ def install(server):
     raise RuntimeError("there is no news today")
 """
 
+_NAMES = ("holdfast-bayeux", "holdfast-bayeux-client")
+
 
 class Packages:
     """`path` is for Python's search path; it stays, whatever it leads to."""
@@ -42,12 +44,15 @@ class Packages:
         made = self._home / version
         if self.path.exists():
             shutil.copytree(self.path, made)
-            shutil.move(made / _about(self._version), made / _about(version))
+            for name in _NAMES:
+                shutil.move(made / _about(name, self._version), made / _about(name, version))
         else:
             shutil.copytree(PACKAGE, made / "holdfast")
-            (made / _about(version)).mkdir()
-        about = f"Metadata-Version: 2.1\nName: holdfast-bayeux\nVersion: {version}\n"
-        (made / _about(version) / "METADATA").write_text(about)
+            for name in _NAMES:
+                (made / _about(name, version)).mkdir()
+        for name in _NAMES:
+            about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+            (made / _about(name, version) / "METADATA").write_text(about)
         link = self._home / f"to-{version}"
         link.symlink_to(made)
         link.rename(self.path)
@@ -60,8 +65,8 @@ class Packages:
         (self.path / "telling.py").write_text(_BROKEN)
 
 
-def _about(version: str) -> str:
-    return f"holdfast_bayeux-{version}.dist-info"
+def _about(name: str, version: str) -> str:
+    return f"{name.replace('-', '_')}-{version}.dist-info"
 
 
 class Serving(NamedTuple):

@@ -1,12 +1,10 @@
-"""The wheel with only its base dependencies installed: it has the client, but no server."""
+"""The wheel of the client, with what it requires: there is no server."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterable
 from importlib.metadata import PathDistribution, distribution
 from pathlib import Path
-from sysconfig import get_path
 from zipfile import ZipFile
 
 import pytest
@@ -15,6 +13,8 @@ from packaging.utils import canonicalize_name
 
 from tests.serving import ROOT, Server, Servers, environment
 
+# A server alone has 2 MB, or 9 with machine code.
+MOST_BYTES = 80_000
 TALK = """
 import asyncio, sys
 from holdfast import Client
@@ -30,9 +30,9 @@ print(*sorted({name for name in sys.modules if name.startswith("holdfast.")}))
 """
 
 
-def link(package: PathDistribution | str, place: Path) -> None:
+def link(package: str, place: Path) -> None:
     """Link what a package has installed."""
-    found = distribution(package) if isinstance(package, str) else package
+    found = distribution(package)
     for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
         (place / top).symlink_to(Path(str(found.locate_file(top))))
 
@@ -50,23 +50,21 @@ def link_all(requirements: Iterable[str], place: Path) -> None:
             waiting += distribution(name).requires or ()
 
 
-@pytest.fixture(scope="module", params=["universal", "installed"])
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel and its base dependencies; the installed wheel may be compiled."""
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("wheel")
+    words = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "-d", str(built)]
+    subprocess.run(words, cwd=ROOT / "client", check=True, stderr=subprocess.DEVNULL)
+    [wheel] = built.iterdir()
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and its dependencies."""
     place = tmp_path_factory.mktemp("alone")
-    if request.param == "universal":
-        built = tmp_path_factory.mktemp("wheel")
-        words = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "-d", str(built)]
-        variables = {**environment(), "COMPILE_CORE": "never"}
-        subprocess.run(words, cwd=ROOT, env=variables, check=True, stderr=subprocess.DEVNULL)
-        [wheel] = built.iterdir()
-        ZipFile(wheel).extractall(place)
-        [about] = place.glob("*.dist-info")
-    elif os.environ.get("TEST_INSTALLED"):
-        [about] = Path(get_path("purelib")).glob("holdfast_bayeux-*.dist-info")
-        link(PathDistribution(about), place)
-    else:
-        pytest.skip("the sources are tested")
+    ZipFile(wheel).extractall(place)
+    [about] = place.glob("*.dist-info")
     link_all(PathDistribution(about).requires or (), place)
     return place
 
@@ -81,6 +79,14 @@ def run(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=60,
     )
+
+
+def test_the_wheel_is_small_and_has_no_module_of_the_server(wheel: Path) -> None:
+    assert wheel.stat().st_size < MOST_BYTES
+    parts = {name.removeprefix("holdfast/").partition("/")[0] for name in ZipFile(wheel).namelist()}
+    assert {part for part in parts if "dist-info" not in part} == {
+        *("__init__.py", "__main__.py", "client", "distribution.py", "py.typed")
+    }
 
 
 @pytest.fixture
@@ -103,7 +109,7 @@ def test_an_import_for_extensions_says_how_to_install_the_server(place: Path) ->
     assert said.returncode == 1
     line = said.stderr.splitlines()[-1]
     assert line.startswith("ImportError: holdfast.ServerExtension needs the server")
-    assert "-m pip install 'holdfast-bayeux[server] @ file:///" in line
+    assert "-m pip install 'holdfast-bayeux @ file:///" in line
 
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("serve", "--port", "0")])
@@ -112,4 +118,4 @@ def test_the_command_says_how_to_install_the_server(place: Path, words: tuple[st
     assert (said.returncode, said.stdout) == (1, "")
     [line] = said.stderr.splitlines()
     assert line.startswith("holdfast: the command needs the server")
-    assert "-m pip install 'holdfast-bayeux[server] @ file:///" in line
+    assert "-m pip install 'holdfast-bayeux @ file:///" in line

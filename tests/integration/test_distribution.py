@@ -11,6 +11,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -55,6 +56,11 @@ def build(target: str, root: Path, home: Path, how: Mapping[str, str] = INTERPRE
     return built
 
 
+def metadata_of(wheel: ZipFile) -> Message:
+    [name] = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    return message_from_bytes(wheel.read(name))
+
+
 def own_files() -> Iterator[Path]:
     """The files in the folders of the package, without those that tools put there."""
     for folder in ("app", "extensions", "pipeline", "static"):
@@ -71,9 +77,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("npm is missing: there is no cometd.js to put into it")
     home = tmp_path_factory.mktemp("sources")
     with tarfile.open(build("sdist", ROOT, home, BUILT_AT)) as archive:
-        # Python before 3.11.4 has no filters and ignores this.
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)
-        archive.extractall(home)
+        archive.extractall(home, filter="data")
     (unpacked,) = (path for path in home.iterdir() if path.is_dir())
     return unpacked
 
@@ -86,10 +90,23 @@ def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
 
 
 @pytest.fixture(scope="module")
-def server(wheel: ZipFile, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server of the wheel, where the sources are out of reach."""
+def client_wheel(tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
+    """The wheel of the client, made of its source distribution."""
+    home = tmp_path_factory.mktemp("client")
+    with tarfile.open(build("sdist", ROOT / "client", home, BUILT_AT)) as archive:
+        archive.extractall(home, filter="data")
+    [unpacked] = (path for path in home.iterdir() if path.is_dir())
+    return ZipFile(build("wheel", unpacked, home / "wheel", BUILT_ELSEWHERE))
+
+
+@pytest.fixture(scope="module")
+def server(
+    wheel: ZipFile, client_wheel: ZipFile, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """A server of the wheels, where the sources are out of reach."""
     place = tmp_path_factory.mktemp("installed")
     wheel.extractall(place)
+    client_wheel.extractall(place)
     (place / "app").mkdir()
     (place / "app" / "__init__.py").write_text('NAME = "hello from app"\n')
     (place / "greeter.py").write_text(EXTENSION)
@@ -153,9 +170,33 @@ def test_a_wheel_installs_only_the_package_holdfast_and_its_manual_pages(wheel: 
     assert len(names) == len({*names})
 
 
+def test_server_and_client_have_no_file_in_common_and_together_all_modules(
+    wheel: ZipFile, client_wheel: ZipFile
+) -> None:
+    of_server, of_client = {*wheel.namelist()}, {*client_wheel.namelist()}
+    assert not of_server & of_client
+    modules = {path.relative_to(ROOT) for path in ROOT.glob("app/**/*.py")}
+    assert {f"holdfast/{path.relative_to('app')}" for path in modules} <= of_server | of_client
+
+
+def test_the_server_requires_the_client_of_its_own_version(
+    wheel: ZipFile, client_wheel: ZipFile
+) -> None:
+    version = metadata_of(client_wheel)["Version"]
+    assert metadata_of(wheel)["Version"] == version
+    required = metadata_of(wheel).get_all("Requires-Dist", [])
+    ours = [each for each in required if each.startswith("holdfast")]
+    assert ours == [f"holdfast-bayeux-client=={version}"], "pyproject.toml: [project] dependencies"
+
+
+def test_the_client_links_to_where_it_was_built(client_wheel: ZipFile) -> None:
+    urls = metadata_of(client_wheel).get_all("Project-URL", [])
+    assert "Source, https://github.example/us/holdfast" in urls
+
+
 def test_a_wheel_has_the_files_that_the_server_reads(wheel: ZipFile) -> None:
     names = {*wheel.namelist()}
-    assert names >= {f"holdfast/{name}" for name in ("py.typed", "static/cometd/cometd.js")}
+    assert "holdfast/static/cometd/cometd.js" in names
     assert names >= {f"holdfast/{path.relative_to(ROOT)}" for path in ROOT.glob("static/**/*.css")}
     scripts = {path.relative_to(ROOT / "app") for path in ROOT.glob("app/store/lua/*.lua")}
     assert names >= {f"holdfast/{path}" for path in scripts}
@@ -163,8 +204,7 @@ def test_a_wheel_has_the_files_that_the_server_reads(wheel: ZipFile) -> None:
 
 
 def test_a_wheel_has_the_links_of_its_source_distribution(sources: Path, wheel: ZipFile) -> None:
-    [name] = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
-    of_wheel = message_from_bytes(wheel.read(name))
+    of_wheel = metadata_of(wheel)
     of_sources = message_from_bytes((sources / "PKG-INFO").read_bytes())
     urls = of_wheel.get_all("Project-URL", [])
     assert "Source, https://github.example/us/holdfast" in urls
@@ -194,6 +234,9 @@ def test_a_compiled_wheel_has_machine_code_and_its_build_leaves_the_sources_unch
     assert sorted(copy.rglob("*")) == before
     kinds = Counter(Path(name).suffix for name in wheel.namelist())
     assert kinds[".so"]
+    [tag] = re.findall(r"-cp\d+-cp\d+-(.+)\.whl$", str(wheel.filename))
+    # An index takes this one, and no `linux_x86_64`.
+    assert sys.platform != "linux" or tag.startswith("manylinux_")
     assert not kinds[".c"]
     assert "holdfast/delivery/basics/json_text.py" in wheel.namelist()
 

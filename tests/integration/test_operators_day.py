@@ -111,12 +111,14 @@ class Machine:
         venv.create(place, symlinks=True)
         version = place.name.partition("-")[2]
         shutil.copytree(PACKAGE, self.package(version))
-        about = self.package(version).parent / f"holdfast_bayeux-{version}.dist-info"
-        about.mkdir()
-        metadata = f"Metadata-Version: 2.1\nName: holdfast-bayeux\nVersion: {version}\n"
-        (about / "METADATA").write_text(metadata)
+        home = self.package(version).parent
+        for name in ("holdfast-bayeux", "holdfast-bayeux-client"):
+            about = home / f"{name.replace('-', '_')}-{version}.dist-info"
+            about.mkdir()
+            metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+            (about / "METADATA").write_text(metadata)
         [packages] = place.glob("lib/python*/site-packages")
-        (packages / "paths.pth").write_text(f"{about.parent}\n{get_path('purelib')}\n")
+        (packages / "paths.pth").write_text(f"{home}\n{get_path('purelib')}\n")
         script = place / "bin" / "holdfast"
         script.write_text(f"#!{place}/bin/python\nfrom holdfast.__main__ import main\nmain()\n")
         script.chmod(0o755)

