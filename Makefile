@@ -148,7 +148,7 @@ test-seeds: $(STAMPS)/dev $(STAMPS)/holdfast
 $(filter-out $(ALONE),$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
 test-pages test-rest test-chaos-machines: setup-debian
 test-chaos-machines: setup-caddy
-test-slow-store: setup-prometheus setup-collector
+test-slow-store: setup-debian setup-prometheus setup-collector setup-cluster-tools
 test-attacks:
 	$(SERVE_INSTALLED) $(TEST) $(ATTACKS) $(ARGS)
 test-chaos:
@@ -282,6 +282,22 @@ dist: setup-pages $(STAMPS)/run ## what a release uploads, in dist/: for pip, pu
 	@if command -v npm >/dev/null; then npm pack ./static/js --pack-destination $(DIST) --loglevel=error; \
 	else echo 'npm is missing: no package for npm' >&2; fi
 
+.PHONY: chart
+chart: setup-cluster-tools ## the chart for Helm, in dist/
+	$(BIN)/helm package deploy/chart --destination dist
+
+.PHONY: release
+release: $(STAMPS)/pipeline ## try a release in a clone of its own, VERSION=0.4.0; ARGS=--commit makes it
+	@$(BIN)/python -m deploy.release $(VERSION) $(ARGS)
+
+# Parts of a release: what the sources say of themselves, and the tests of its files.
+.PHONY: describe check-release
+describe: $(STAMPS)/dev
+	$(BIN)/python -m docs.generate
+	$(BIN)/python -m tests.store.stored_scene $(VERSION)
+check-release: $(STAMPS)/pipeline setup-pages setup-cluster-tools
+	$(TEST) tests/project tests/store/test_layout.py tests/integration/test_distribution.py tests/integration/test_charts.py
+
 # The files that pages take from npm, with compressed copies beside them, which the server prefers.
 .PHONY: setup-pages
 setup-pages:
@@ -343,16 +359,23 @@ setup-prometheus: | $(BIN)/python
 setup-caddy: | $(BIN)/python
 	$(call TAKEN,caddy,caddy)
 
-# The collector of OpenTelemetry, which is built from its modules: once for all clones, and unoptimised, which takes
-# a quarter less time.
-COLLECTOR := tests/integration/collector
-BUILT_COLLECTOR = $(CACHE)/otelcol-$(shell { cat $(COLLECTOR)/*; go version; } 2>&1 | cksum | cut -d ' ' -f 1)
-.PHONY: setup-collector
+# Programs of Go are built from their modules: once for all clones, and unoptimised, which takes a quarter less time. Links in
+# the environment lead to them.
+BUILT_BY_GO = @if command -v go >/dev/null && ( \
+	    home=$(CACHE)/$(notdir $(1))-$$({ cat $(1)/*; go version; } | cksum | cut -d ' ' -f 1); \
+	    for each in $(2); do name=$$home/$${each%%=*}; [ -x $$name ] || $(POLITE) $(call IN_TURN,$(1)) \
+	    go build -C $(1) -gcflags='all=-N -l' -ldflags='-s -w' -o $$name $${each\#*=} || exit; \
+	    ln -sf $$name $(BIN); done ); then :; \
+	else echo 'go is missing or too old: no test with $(3)' >&2; fi
+KUBERNETES := helm=helm.sh/helm/v4/cmd/helm kustomize=sigs.k8s.io/kustomize/kustomize/v5
+# What reads the files of `docker compose` for it.
+COMPOSE := compose-spec=github.com/compose-spec/compose-go/v2/cmd
+
+.PHONY: setup-collector setup-cluster-tools
 setup-collector: | $(BIN)/python
-	@if command -v go >/dev/null && { [ -x $(BUILT_COLLECTOR) ] || $(POLITE) $(call IN_TURN,$(COLLECTOR)) \
-	    go build -C $(COLLECTOR) -gcflags='all=-N -l' -ldflags='-s -w' -o $(BUILT_COLLECTOR) .; }; \
-	then ln -sf $(BUILT_COLLECTOR) $(BIN)/otelcol; \
-	else echo 'go is missing or too old: no test with the collector of OpenTelemetry' >&2; fi
+	$(call BUILT_BY_GO,tests/integration/collector,otelcol=.,the collector of OpenTelemetry)
+setup-cluster-tools: | $(BIN)/python
+	$(call BUILT_BY_GO,tests/integration/cluster_tools,$(KUBERNETES) $(COMPOSE),charts or compose files)
 
 .PHONY: screenshots
 screenshots: setup-test setup-pages setup-debian ## pictures of every page, light and dark, desk and phone; OUT=dir
@@ -386,21 +409,26 @@ NOT_AUDITED := audit: failed. If a vulnerability is listed above, update its pac
     an endpoint returned an error, this network does not reach the data of PyPI and npm: repeat on one that does.
 
 .PHONY: audit
-audit: | $(BIN)/python ## look for known vulnerabilities, and list all parts in dist/*.cdx.json (needs the network)
-	@set -e; home=$$(mktemp -d); mkdir -p dist; \
+audit: sbom ## look for known vulnerabilities, after sbom (needs the network)
+	@set -e; home=$$(mktemp -d); \
 	trap '[ $$? = 0 ] || echo "$(NOT_AUDITED)" >&2; rm -rf "$$home"' EXIT; \
 	$(PYTHON) -m venv $$home/venv; \
-	$$home/venv/bin/python -m pip --disable-pip-version-check -q install \
-	    pip-audit==$(PIP_AUDIT_VERSION) cyclonedx-bom==$(CYCLONEDX_VERSION); \
-	$$home/venv/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
-	    -o dist/holdfast.cdx.json requirements.lock; \
-	(cd static/npm && npm sbom --sbom-format cyclonedx --package-lock-only) >dist/pages.cdx.json; \
+	$$home/venv/bin/python -m pip --disable-pip-version-check -q install pip-audit==$(PIP_AUDIT_VERSION); \
 	failed=0; \
 	for lock in requirements*.lock; do \
 	    $$home/venv/bin/pip-audit --strict --require-hashes --disable-pip -r $$lock || failed=1; done; \
 	for lock in static/npm $(NPM); do \
 	    npm audit --prefix $$lock --package-lock-only || failed=1; done; \
 	exit $$failed
+
+.PHONY: sbom
+sbom: ## list all parts of the server and its pages, as CycloneDX, in dist/*.cdx.json (needs the network)
+	@set -e; home=$$(mktemp -d); mkdir -p dist; trap 'rm -rf "$$home"' EXIT; \
+	$(PYTHON) -m venv $$home/venv; \
+	$$home/venv/bin/python -m pip --disable-pip-version-check -q install cyclonedx-bom==$(CYCLONEDX_VERSION); \
+	$$home/venv/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+	    -o dist/holdfast.cdx.json requirements.lock; \
+	(cd static/npm && npm sbom --sbom-format cyclonedx --package-lock-only) >dist/pages.cdx.json
 
 .PHONY: clean
 clean: ## remove everything that make made here

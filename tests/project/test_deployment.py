@@ -8,7 +8,6 @@ import subprocess
 import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ import yaml
 from typer.testing import CliRunner
 
 from holdfast.cli.main import program
-from holdfast.compose.claim_store import DRAIN_MS
 from holdfast.compose.listening import MAIN
 from holdfast.settings import OF_THE_COMMAND_LINE, Settings
 from holdfast.web.admin.tokens import OPERATOR_FILE
@@ -283,105 +281,6 @@ def test_the_page_many_machines_shows_settings_that_are_accepted_on_each_machine
         assert settings.own_host == name
         assert [each.partition(":")[0] for each in settings.hosts] == [*MACHINES]
         assert settings.open
-
-
-def read_kubernetes() -> dict[tuple[str, str], Any]:
-    """The objects of the manifest by their kinds and names."""
-    text = (ROOT / "deploy/many-machines/kubernetes.yaml").read_text()
-    return {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(text)}
-
-
-OBJECTS = read_kubernetes()
-POD = OBJECTS["StatefulSet", "holdfast"]["spec"]["template"]
-(SERVER,) = POD["spec"]["containers"]
-REPLICAS = OBJECTS["StatefulSet", "holdfast"]["spec"]["replicas"]
-
-
-def settings_of_pod(number: int) -> Settings:
-    """The settings of a pod, with a URL of a store instead of its secret."""
-    known = {"POD_NAME": f"holdfast-{number}"}
-    for each in SERVER["env"]:
-        value = each.get("value", "redis://valkey" if each["name"].endswith("REDIS") else None)
-        if value is not None:
-            value = re.sub(r"\$\((\w+)\)", lambda found: known[found[1]], value)
-            known[each["name"]] = value
-    del known["POD_NAME"]
-    given: dict[str, Any] = {
-        name.removeprefix(PREFIX).lower(): json.loads(value) if value[0] == "[" else value
-        for name, value in known.items()
-    }
-    return Settings(**given)
-
-
-@pytest.mark.parametrize("number", range(REPLICAS))
-def test_each_pod_is_one_of_the_hosts_by_its_name(number: int) -> None:
-    settings = settings_of_pod(number)
-    assert len(settings.hosts) == REPLICAS
-    name = f"holdfast-{number}.{OBJECTS['StatefulSet', 'holdfast']['spec']['serviceName']}"
-    assert settings.own_host == name
-    assert settings.hosts[number] == f"{name}:8443"
-    files = settings.link_cert, settings.link_key, settings.link_ca
-    assert [str(each) for each in files] == [
-        f"/links/{name}.pem",
-        f"/links/{name}.key",
-        "/links/ca.pem",
-    ]
-
-
-def test_objects_of_kubernetes_find_each_other() -> None:
-    labels = POD["metadata"]["labels"]
-    stateful = OBJECTS["StatefulSet", "holdfast"]["spec"]
-    budget = OBJECTS["PodDisruptionBudget", "holdfast"]["spec"]
-    assert labels == stateful["selector"]["matchLabels"] == budget["selector"]["matchLabels"]
-    assert budget["maxUnavailable"] == 1
-    ports = {each["name"]: each["containerPort"] for each in SERVER["ports"]}
-    for name in ("holdfast", "holdfast-hosts"):
-        service = OBJECTS["Service", name]["spec"]
-        assert service["selector"] == labels
-        assert {each["targetPort"] for each in service["ports"]} <= ports.keys()
-    links = OBJECTS["Service", "holdfast-hosts"]["spec"]
-    # A pod that serves nobody is asked for its shards, too.
-    assert links["publishNotReadyAddresses"]
-    assert links["clusterIP"] == "None"
-    mounts = {each["name"]: each["mountPath"] for each in SERVER["volumeMounts"]}
-    volumes = {each["name"] for each in POD["spec"]["volumes"]}
-    claims = {each["metadata"]["name"] for each in stateful["volumeClaimTemplates"]}
-    assert mounts.keys() == volumes | claims
-    assert mounts["data"] == read_final_stage()["VOLUME"]
-    assert ports == {"clients": 8080, "operators": 8081, "links": 8443}
-
-
-def test_a_pod_of_kubernetes_has_no_privileges_and_is_drained_before_it_stops() -> None:
-    assert POD["spec"]["securityContext"]["runAsNonRoot"]
-    assert not SERVER["securityContext"]["allowPrivilegeEscalation"]
-    assert SERVER["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-    grace_ms = 1000 * POD["spec"]["terminationGracePeriodSeconds"]
-    assert grace_ms > DRAIN_MS + DEFAULTS["shutdown_timeout"]
-    *shell, drain = SERVER["lifecycle"]["preStop"]["exec"]["command"]
-    assert shell == ["sh", "-c"]
-    assert drain == 'holdfast host drain "$HOLDFAST_OWN_HOST" --wait'
-
-
-@pytest.mark.parametrize("succeeds", [True, False])
-def test_a_pod_that_starts_gets_its_shards_back_as_soon_as_it_answers(
-    tmp_path: Path, succeeds: bool
-) -> None:
-    """By the program of its hook, with a command that notes how it was called."""
-    *shell, hook = SERVER["lifecycle"]["postStart"]["exec"]["command"]
-    noted, wanted = tmp_path / "noted", 5 if succeeds else 999
-    for name, lines in {
-        "holdfast": f'echo "$@" >> {noted}\n[ "$(wc -l < {noted})" -ge {wanted} ]',
-        "sleep": "true",
-    }.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{lines}\n")
-        (tmp_path / name).chmod(0o755)
-    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOLDFAST_OWN_HOST": "holdfast-1.hosts"}
-    done = subprocess.run([*shell, hook], env=environment, check=False)
-    # A hook that fails would end the pod.
-    assert done.returncode == 0
-    calls = noted.read_text().splitlines()
-    assert len(calls) == (5 if succeeds else 120)
-    assert {*calls} == {"host uncordon holdfast-1.hosts"}
 
 
 @pytest.mark.parametrize(
