@@ -1,6 +1,7 @@
 """Servers of former releases: their own code, from the history that git has."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -20,8 +21,7 @@ LAYOUTS: dict[str, int] = {
     path.stem: json.loads(path.read_bytes())["open"]["args"][0]
     for path in sorted(RELEASES.glob("*.json"))
 }
-# Their commits: a clone without tags has them, too.
-_COMMITS = {"0.3.0": "839ba0671df1c1f8b87f57232c883752b70096d9"}
+_FORMER_NAMES = {"0.3.0": "holdfast"}
 _HERE = Path(__file__).parent / "former"
 _PARTS = ("app", "extensions", "pipeline", "static", "holdfast")
 
@@ -56,19 +56,27 @@ class FormerServer:
 @contextmanager
 def code_of(release: str) -> Iterator[Path]:
     """The folder with the code of the release, and the program that serves it."""
-    packed = git("archive", _COMMITS[release], *_PARTS)
+    packed = git("archive", _commit_of(release), *_PARTS)
     assert packed.returncode == 0, packed.stderr.decode()
     with tempfile.TemporaryDirectory(prefix="holdfast-test-") as name:
         code = Path(name)
         with tarfile.open(fileobj=BytesIO(packed.stdout)) as archive:
             archive.extractall(code, filter="data")
         shutil.copytree(_HERE, code, dirs_exist_ok=True)
-        _name(code / f"holdfast-{release}.dist-info", release)
+        _name(code, release)
         yield code
 
 
-def _name(metadata: Path, release: str) -> None:
-    """Let the code find its version: former releases ask for a distribution of the former name."""
-    metadata.mkdir()
-    text = f"Metadata-Version: 2.1\nName: holdfast\nVersion: {release}\n"
+def _commit_of(release: str) -> str:
+    """Find its commit by its subject: a clone without tags has that, too."""
+    words = ("--grep", f"^Release {re.escape(release)}: ", "--format=%H")
+    [commit] = git("log", *words).stdout.decode().split()
+    return commit
+
+
+def _name(code: Path, release: str) -> None:
+    """Let the code find its version: it asks for a distribution of the name that it had."""
+    name = _FORMER_NAMES.get(release, "holdfast-bayeux")
+    (metadata := code / f"{name.replace('-', '_')}-{release}.dist-info").mkdir()
+    text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n"
     (metadata / "METADATA").write_text(text)

@@ -1,7 +1,7 @@
 """A store with something of every kind: what a release writes, for the releases after it.
 
 `python -m tests.store.stored_scene VERSION` describes the store of this release in
-`tests/store/releases`; see "Releasing" in CONTRIBUTING.md.
+`tests/store/releases`; `make release` runs it.
 """
 
 import sys
