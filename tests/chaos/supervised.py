@@ -80,8 +80,9 @@ class Supervised(Processes):
         await self._ended(self._server)
 
     def _spawn(self) -> Forked:
-        # Only the sources can be marked.
-        variables = environment(str(ROOT)) | self._variables
+        # Only the sources can be broken.
+        is_broken = steps.BROKEN in self._variables
+        variables = (environment(str(ROOT)) if is_broken else environment()) | self._variables
         variables[steps.VARIABLE] = str(self._steps)
         # The file says that there is one.
         del variables["HOLDFAST_SUPERVISOR"]

@@ -22,7 +22,7 @@ class Mode:
         return any(each in self.words for each in ("--supervisor", "--hosts", "embedded"))
 
 
-# A seed of one server takes half a second, others up to four. A night plays many times as many, in
+# A seed of one server takes half a second, others up to eight. A night plays many times as many, in
 # the same proportion.
 MODES: Sequence[Mode] = (
     Mode("", 8),
@@ -36,6 +36,9 @@ MODES: Sequence[Mode] = (
     Mode("--shards --store cluster", 2),
     Mode("--shards --supervisor", 1),
     Mode("--shards --store embedded", 1),
+    Mode("--hosts", 1),
+    Mode("--hosts --store pair", 1),
+    Mode("--hosts --store cluster", 1),
     Mode("--divide", 1),
     Mode("--divide --store own", 1),
     Mode("--divide --store pair", 1),
