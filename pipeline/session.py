@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-LOCAL = "local[*]"
+# A task is tried as often as in a cluster: on a busy machine, the Python of a task may take longer
+# than the ten seconds that Spark gives it.
+LOCAL = "local[*,4]"
 _CONNECT_PORT = 15002
 _TIMEOUT_S = 10.0
 MASTERS = ("local", "spark://", "k8s://")

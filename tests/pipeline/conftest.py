@@ -59,7 +59,7 @@ def spark(
     wants_doomed = any(is_wanted("doomed", item) for item in items)
     # It starts a Spark of its own, at the same time as this one.
     shared = {"doomed": request.getfixturevalue("doomed")} if wants_doomed else {}
-    spark = open_session(Engine("local[2]", quick=True, settings=SMALL))
+    spark = open_session(Engine("local[2,4]", quick=True, settings=SMALL))
     remember_names(spark._jvm)
     prepare = partial(_forget_places, spark)
     prepare()
