@@ -148,8 +148,8 @@ def test_no_log_of_the_container_has_a_token(container: Container) -> None:
         assert container.token(name) not in about + container.running.errors()
 
 
-def test_the_getting_started_page_has_the_address_and_commands_of_the_container() -> None:
-    page = (ROOT / "docs/tutorials/getting-started.md").read_text()
+def test_the_page_of_containers_has_the_address_and_commands_of_the_container() -> None:
+    page = (ROOT / "docs/how-to/containers.md").read_text()
     port = flag("admin").rpartition(":")[2]
     assert f"http://127.0.0.1:{port}/console/" in page
     assert f"docker compose exec holdfast cat {flag('data')}/admin-token" in page

@@ -1,4 +1,4 @@
-"""The command and its settings behave as the pages getting-started.md and operations.md say."""
+"""`holdfast serve` behaves as the pages chat.md, proxies.md and operations.md say."""
 
 import re
 import socket
