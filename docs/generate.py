@@ -153,7 +153,7 @@ MEANINGS = {
     ErrorReply.SERVER_FAULT: "The server, or a policy, authorizer, service or extension, failed; "
     "the server's log has the cause. The reply to a handshake advises when to retry",
     ErrorReply.BUDGET_EXCEEDED: "The address or the subject has used up the "
-    "[budget](../how-to/operations.md#budgets) that the error names; the advice or `Retry-After` "
+    "[budget](limits.md#budgets) that the error names; the advice or `Retry-After` "
     "says when "
     "to retry",
     ErrorReply.WEBSOCKET_VERSION_UNSUPPORTED: "The upgrade asks for a version other than 13",
@@ -340,7 +340,7 @@ TABLES = {
     "errors": (DOCS / "reference" / "protocol.md", errors),
     "error codes": (DOCS / "reference" / "error-codes.md", error_codes),
     "metrics": (DOCS / "reference" / "metrics.md", metrics),
-    "alerts": (DOCS / "how-to" / "operations.md", alerts),
+    "alerts": (DOCS / "how-to" / "monitoring.md", alerts),
     "steps": (DOCS / "reference" / "tables.md", steps),
     "leaving": (DOCS / "building" / "succession.md", leaving),
     "console steps": (CONSOLE / "steps.js", console_steps),
