@@ -67,6 +67,7 @@ class TokenWatch:
         self._is_behind = any(
             file.value != tokens.present(role) for role, file in self._files.items()
         )
+        tokens.look = self._look_early
 
     async def run(self) -> None:
         """Look at the files twice a second, until cancelled."""
@@ -85,6 +86,11 @@ class TokenWatch:
         if has_changed or ended:
             self._end_requests()
         return has_changed or ended
+
+    def _look_early(self) -> None:
+        """Look now, and let the next look end sessions if this one finds something."""
+        if self.look():
+            self._is_behind = True
 
     def _replace(self) -> None:
         """Let both roles have what is in the files, which may have changed places."""

@@ -59,7 +59,7 @@ async def test_a_rotated_token_is_in_force_and_the_old_one_is_not(
         assert await who(old) == role.title
         rotate(tmp_path / "data", role, 0)
         new = showing(home, token_of(tmp_path, role))
-        await becomes(new, role.title)
+        assert await who(new) == role.title
         assert await who(old) == 401
         others = [each for each in Role if each is not role]
         assert await who(showing(home, token_of(tmp_path, others[0]))) == others[0].title
@@ -230,6 +230,19 @@ def test_a_token_that_is_replaced_while_the_server_starts_is_in_force(tmp_path: 
     watch = TokenWatch(tmp_path, tokens, cast("Any", None), ignore)
     assert watch.look()
     assert tokens.operator == (tmp_path / FILES[Role.OPERATOR]).read_text().strip()
+    assert not watch.look()
+
+
+def test_a_token_that_is_shown_as_soon_as_it_is_written_ends_what_used_the_former_one(
+    tmp_path: Path,
+) -> None:
+    tokens = open_tokens(tmp_path)
+    watch = TokenWatch(tmp_path, tokens, cast("Any", None), ignore)
+    assert not watch.look()
+    rotate(tmp_path, Role.OPERATOR, 0)
+    assert tokens.role((tmp_path / FILES[Role.OPERATOR]).read_text().strip()) is Role.OPERATOR
+    # Then it ends sessions.
+    assert watch.look()
     assert not watch.look()
 
 
