@@ -108,13 +108,16 @@ CHAOS_WORKERS := $(wildcard $(CHAOS)/test_workers*.py) \
 CLIENTS := $(addprefix tests/,clients conversations)
 SEEDS := tests/simulation
 PAGES := tests/browser
+# Tests of what a release uploads.
+ARTEFACTS := tests/artefacts
 # Tests in no other group, without the unit tests.
-REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES) $(SEEDS))
+REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES) $(SEEDS) \
+    $(ARTEFACTS))
 # Seven at a time: first those that wait for least, then the longest, so that the end keeps both
 # cores busy. Most of the groups wait most of the time. The others compute, at a lower priority, because
 # some tests measure waits. CONTRIBUTING.md says how long they may take.
 GROUPS := test-seeds cover-units test-slow-web test-rest test-chaos test-chaos-machines test-chaos-pairs \
-    test-chaos-workers test-tables test-spark test-clients test-pages test-slow-store test-attacks \
+    test-chaos-workers test-tables test-spark test-clients test-pages test-slow-store test-attacks test-artefacts \
     test-store test-slow test-cluster
 POLITE := nice -n 3
 # Without slow tests, such as state machines, and with shorter searches.
@@ -146,7 +149,8 @@ ALONE := cover-units test-seeds
 cover-units: $(STAMPS)/dev
 test-seeds: $(STAMPS)/dev $(STAMPS)/holdfast
 $(filter-out $(ALONE),$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
-test-pages test-rest test-chaos-machines: setup-debian
+test-pages test-rest test-artefacts test-chaos-machines: setup-debian
+test-artefacts: setup-artefacts
 test-chaos-machines: setup-caddy
 test-slow-store: setup-debian setup-prometheus setup-collector setup-cluster-tools
 test-attacks:
@@ -162,6 +166,8 @@ test-chaos-workers:
 	$(SERVE_INSTALLED) $(TEST) $(CHAOS_WORKERS) $(ARGS)
 test-clients:
 	$(SERVE_INSTALLED) $(TEST) $(CLIENTS) $(ARGS)
+test-artefacts:
+	$(POLITE) $(TEST) $(ARTEFACTS) $(ARGS)
 test-pages:
 	$(SERVE_INSTALLED) $(TEST) $(PAGES) $(ARGS)
 # With one Spark for all of its tests; those of the pipeline that need none run beside them.
@@ -273,12 +279,13 @@ $(STAMPS)/holdfast: pyproject.toml client/pyproject.toml hatch_build.py hatch_me
 # The wheel of pure Python is for machines that the compiled one does not fit. Without a compiler, there is no other.
 DIST ?= dist
 .PHONY: dist
-dist: setup-pages $(STAMPS)/run ## what a release uploads, in dist/: for pip, pure and compiled, and for npm
+dist: $(STAMPS)/holdfast ## what a release uploads, in dist/: for pip, pure and compiled, and for npm
 	@rm -f $(DIST)/holdfast*
 	@mkdir -p $(DIST)
-	$(BUILD) -d $(DIST)
+	cp $(VENV)/wheel/*.whl $(DIST)
+	$(BIN)/hatchling build -t sdist -d $(DIST)
 	COMPILE_CORE=never $(BIN)/hatchling build -t wheel -d $(DIST)
-	$(BUILD_CLIENT) -d $(abspath $(DIST))
+	$(BUILD_CLIENT) -t sdist -d $(abspath $(DIST))
 	@if command -v npm >/dev/null; then npm pack ./static/js --pack-destination $(DIST) --loglevel=error; \
 	else echo 'npm is missing: no package for npm' >&2; fi
 
@@ -309,6 +316,16 @@ static/cometd/.installed: static/npm/package-lock.json
 	@npm ci --prefix static/npm --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null
 	@mkdir -p $(@D) && cp static/npm/node_modules/cometd/*.js static/npm/node_modules/cometd/LICENSE $(@D)
 	@gzip -9fk $(@D)/*.js && touch $@
+
+# What tests install in empty environments: what a release uploads, and the locked packages with it.
+.PHONY: setup-artefacts
+setup-artefacts: $(STAMPS)/artefacts
+$(STAMPS)/artefacts: $(STAMPS)/holdfast requirements.lock requirements-install.lock
+	@echo 'building what a release uploads'
+	@$(AGAIN) --silent dist DIST=$(VENV)/artefacts >/dev/null
+	@$(PIP) download --require-hashes --only-binary :all: -d $(VENV)/packages \
+	    -r requirements.lock -r requirements-install.lock
+	@mkdir -p $(@D) && touch $@
 
 # Other projects' clients, to test our server, and their servers, to test our client.
 .PHONY: setup-clients

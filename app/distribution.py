@@ -41,9 +41,8 @@ def install_command(extra: str = "") -> str:
 
     It names this Python, because the pip of another one would install into another environment.
     """
-    source = "" if PUBLISHED else f" @ {_origin() or _SOME_WHEEL}"
     name = f"{NAME}[{extra}]" if extra else NAME
-    return f"{_pip()} install '{name}{source}'"
+    return f"{_pip()} install '{name}{_source(NAME)}'"
 
 
 def clash() -> str | None:
@@ -94,18 +93,23 @@ def _is_ours(found: Distribution) -> bool:
 
 def _again() -> str:
     """The command that puts back the files that have gone; other packages stay as they are."""
-    words = install_command().partition(" install ")
-    return f"{words[0]} install --force-reinstall --no-deps {words[2]}"
+    both = " ".join(f"'{name}{_source(name)}'" for name in (CLIENT, NAME))
+    return f"{_pip()} install --force-reinstall --no-deps {both}"
 
 
 def _pip() -> str:
     return f"{shlex.quote(sys.executable)} -m pip"
 
 
-def _origin() -> str | None:
+def _source(name: str) -> str:
+    """Where pip finds this distribution of ours, behind its name."""
+    return "" if PUBLISHED else f" @ {_origin(name) or _SOME_WHEEL}"
+
+
+def _origin(name: str) -> str | None:
     """The wheel or the folder that pip installed, if it is still there."""
     try:
-        about = distribution(NAME).read_text("direct_url.json")
+        about = distribution(name).read_text("direct_url.json")
     except PackageNotFoundError:
         return None
     if about is None:

@@ -114,8 +114,9 @@ def test_another_projects_holdfast_is_found_and_named(packages: Path) -> None:
     first, second = remedy.split(" && ")
     assert first == f"{sys.executable} -m pip uninstall --yes holdfast"
     # Its removal took files of ours with it.
-    words = "-m pip install --force-reinstall --no-deps 'holdfast-bayeux @ file:///"
+    words = "-m pip install --force-reinstall --no-deps 'holdfast-bayeux-client @ file:///"
     assert second.startswith(f"{sys.executable} {words}")
+    assert "' 'holdfast-bayeux @ file:///" in second
 
 
 def test_a_client_of_another_version_is_found_and_named(packages: Path) -> None:
