@@ -6,6 +6,7 @@ import shlex
 import tomllib
 from fnmatch import fnmatch
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from docs import generate
 from holdfast.bayeux.publish.qos import OPTIONS
+from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.cli import main
 from holdfast.cli.main import COMMANDS
 from holdfast.journal.schema import Kind
@@ -198,6 +200,14 @@ def test_make_targets_on_pages_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_metrics_on_pages_exist(page: Path) -> None:
     assert set(re.findall(r"`(holdfast_\w+)", page.read_text())) <= METRICS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_errors_of_the_wire_that_pages_name_exist(page: Path) -> None:
+    named = re.findall(r"\b\d{3} `([a-z]+_\w+)`|`\d{3}:[^`]*:([a-z_]+)`", page.read_text())
+    # Clients themselves say that a session was lost.
+    known = {reply.name.lower() for reply in ErrorReply} | {"session_lost"}
+    assert {*filter(None, chain.from_iterable(named))} <= known
 
 
 def test_settings_in_examples_are_accepted() -> None:
