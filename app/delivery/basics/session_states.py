@@ -1,4 +1,4 @@
-"""The session state machine. docs/reference/sessions.md shows its table.
+"""The session state machine. docs/building/session-states.md shows its table.
 
 `Receiver` derives from the state whether and how a session has ended.
 """

@@ -17,7 +17,7 @@ from holdfast.delivery.queues.dispatcher import Dispatcher, DispatcherState
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
 
-PAGE = Path(__file__).parents[4] / "docs" / "reference" / "sessions.md"
+PAGE = Path(__file__).parents[4] / "docs" / "building" / "session-states.md"
 
 # Columns: connect, leave, resume, stop, disconnect, end, expire, lapse, fail, expel.
 TABLE = """
