@@ -7,7 +7,7 @@ out of date. A table is between the comments `<!-- made by docs.generate: NAME -
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -15,6 +15,7 @@ import orjson
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from docs import listing
 from holdfast.bayeux.assembly import assemble
 from holdfast.bayeux.leaving.table import TABLE
 from holdfast.bayeux.server import Bayeux
@@ -254,6 +255,16 @@ def metrics() -> str:
     return _table(("Metric", "Meaning", "Labels"), rows)
 
 
+def requests() -> str:
+    """The table of requests to the administration."""
+    return _table(("Request", "What it does", "Takes"), starmap(_row, listing.requests()))
+
+
+def commands() -> str:
+    """The table of commands, with their options."""
+    return _table(("Command", "What it does", "Options"), starmap(_row, listing.commands()))
+
+
 def steps() -> str:
     return _table(
         ("Kind", "What happened"), (_row(f"`{step.kind}`", step.meaning) for step in STEPS)
@@ -342,6 +353,8 @@ TABLES = {
     "metrics": (DOCS / "reference" / "metrics.md", metrics),
     "alerts": (DOCS / "how-to" / "monitoring.md", alerts),
     "steps": (DOCS / "reference" / "tables.md", steps),
+    "requests": (DOCS / "reference" / "administration.md", requests),
+    "commands": (DOCS / "reference" / "command-line.md", commands),
     "leaving": (DOCS / "building" / "succession.md", leaving),
     "console steps": (CONSOLE / "steps.js", console_steps),
     "console lists": (CONSOLE / "listed.js", console_lists),
