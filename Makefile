@@ -18,6 +18,7 @@ FORGET_WHOLE = ls -d $(VENV)/lib/python3*/site-packages/holdfast_bayeux_client-*
 INSTALLED = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 SOURCES := $(shell find app extensions pipeline static \( -name node_modules -o -name __pycache__ \) -prune \
     -o -type f -print)
+DOCS := $(if $(wildcard docs),$(shell find docs -name __pycache__ -prune -o -type f -print) CHANGELOG.md CONTRIBUTING.md SECURITY.md)
 
 # Tests start hundreds of processes, which would compile all their modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -224,7 +225,8 @@ fmt: setup-test ## format, and repair what the linter can
 	$(BIN)/ruff format
 
 .PHONY: setup-test
-setup-test: setup-pages $(STAMPS)/dev $(STAMPS)/holdfast $(STAMPS)/pipeline
+setup-test: setup-pages docs # before the server is installed, whose files they are
+	@$(AGAIN) $(STAMPS)/dev $(STAMPS)/holdfast $(STAMPS)/pipeline
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -279,7 +281,8 @@ $(STAMPS)/holdfast: pyproject.toml client/pyproject.toml hatch_build.py hatch_me
 # The wheel of pure Python is for machines that the compiled one does not fit. Without a compiler, there is no other.
 DIST ?= dist
 .PHONY: dist
-dist: $(STAMPS)/holdfast ## what a release uploads, in dist/: for pip, pure and compiled, and for npm
+dist: docs ## what a release uploads, in dist/: for pip, pure and compiled, and for npm
+	@$(AGAIN) $(STAMPS)/holdfast
 	@rm -f $(DIST)/holdfast*
 	@mkdir -p $(DIST)
 	cp $(VENV)/wheel/*.whl $(DIST)
@@ -304,6 +307,17 @@ describe: $(STAMPS)/dev
 	$(BIN)/python -m tests.store.stored_scene $(VERSION)
 check-release: $(STAMPS)/pipeline setup-pages setup-cluster-tools
 	$(TEST) tests/project tests/store/test_layout.py tests/integration/test_distribution.py tests/integration/test_charts.py
+
+.PHONY: docs
+docs: static/docs/policy.txt ## the site of the documentation, which the server shows at /docs/
+
+static/docs/policy.txt: $(DOCS) $(STAMPS)/docs
+	@$(BIN)/python -m docs.build
+
+$(STAMPS)/docs: requirements-docs.lock $(STAMPS)/pip
+	@echo 'installing what builds the documentation'
+	@$(PIP) install --no-compile --require-hashes -r requirements-docs.lock
+	@mkdir -p $(@D) && touch $@
 
 # The files that pages take from npm, with compressed copies beside them, which the server prefers.
 .PHONY: setup-pages
@@ -418,7 +432,8 @@ lock: ## compute the lock files anew (needs the network)
 	compile pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock; \
 	compile pyproject.toml --extra pipeline -c requirements-dev.lock -o requirements-pipeline.lock; \
 	compile --group build -c requirements-dev.lock -o requirements-build.lock; \
-	compile --group install -c requirements-dev.lock -o requirements-install.lock
+	compile --group install -c requirements-dev.lock -o requirements-install.lock; \
+	compile --group docs -c requirements-dev.lock -o requirements-docs.lock
 
 # Audits all packages of the server, the tests and the build. A package that the index of
 # vulnerabilities does not know is an error: it was not audited.

@@ -46,6 +46,7 @@ log = logging.getLogger(__name__)
 _NAME = "write up to 32 lower-case letters, digits and dashes"
 _FORMS = {
     "deployment": "write up to 16 lower-case letters and digits",
+    "docs_url": "write /docs/, a URL that ends in a slash, or nothing",
     "durability": "write memory, everysec, always, or replicas:N with N from 1 to 9",
     "namespace": _NAME,
     "node": _NAME,

@@ -29,6 +29,7 @@ from holdfast.web.application import (
 from holdfast.web.front.listener import Listener
 from holdfast.web.http import aiohttp_parts
 from holdfast.web.prometheus.metrics import Metrics, MetricsPage
+from holdfast.web.site.documentation import PREFIX, Documentation, find_documentation
 from holdfast.web.site.static_files import read_files
 from holdfast.web.streams.reading_routes import Reading
 from holdfast.web.websockets.websocket import WebSocketFrontEnd
@@ -138,6 +139,7 @@ async def open_listeners(
         shards=ONE_SHARD if forwarding is None else forwarding.shards.to_json(),
         divider=None if forwarding is None else forwarding.divider,
         reading=_reading(parts) if settings.streams else None,
+        docs=_docs(settings),
     )
     main = Listener(application, addresses.main, limits.main, shutdown_timeout_s=timeout_s)
     listeners[MAIN] = main
@@ -169,6 +171,13 @@ def _reading(parts: ServedApplications) -> Reading:
         return asking_here(endpoint.bayeux, endpoint.scheduler.next_reader)
 
     return Reading(endpoint, asking, parts.administration.logins)
+
+
+def _docs(settings: Settings) -> Documentation | str:
+    """Return the documentation, or where it is; empty if it was not built, or is not wanted."""
+    if settings.docs_url != PREFIX:
+        return settings.docs_url
+    return find_documentation(_PAGES) or ""
 
 
 def _sign_in(settings: Settings) -> list[str]:

@@ -15,6 +15,13 @@ class ExtensionSettings(Section):
     request: bool = Field(default=True, description="Offer requests with [replies](requests.md).")
     timesync: bool = Field(default=True, description="Offer clock synchronisation.")
     chat: bool = Field(default=True, description="Offer the chat demo at /chat/.")
+    docs_url: str = Field(
+        default="/docs/",
+        pattern=r"^(|/docs/|https?://.*/)$",
+        description="Where the documentation is, for links in pages, replies and logs. `/docs/` "
+        "serves it here, if it was built into this installation; another URL, which ends in a "
+        "slash, is only linked to; empty for no links.",
+    )
     timestamp: bool = Field(default=False, description="Add a timestamp to every message sent.")
     max_inactivity: Milliseconds = Field(
         default=0,

@@ -17,7 +17,7 @@ _HOST_NAME = re.compile(r"\*|(?:\*\.)?(?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+")
 _PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
 # The first segments of the server's other paths.
 _TAKEN = frozenset(
-    {"admin", "chat", "console", "healthz", "readyz", "metrics", "publish", "static"}
+    {"admin", "chat", "console", "docs", "healthz", "readyz", "metrics", "publish", "static"}
 )
 # Each shard has at least 15 of the 1,000 parts in which sessions are divided.
 MOST_WORKERS = 64

@@ -23,6 +23,7 @@ from holdfast.web.prometheus.forms import accepted_form
 from holdfast.web.prometheus.metrics import MetricsPage
 from holdfast.web.publish_requests import Divider, OneShard, PublishRequests
 from holdfast.web.scheduling.speaking import until_speaking
+from holdfast.web.site.documentation import Documentation
 from holdfast.web.site.pages import PAGE_HEADERS, add_console, add_pages
 from holdfast.web.site.static_files import StaticFiles
 from holdfast.web.streams.reading_routes import Reading
@@ -51,6 +52,7 @@ def make_application(
     shards: bytes = ONE_SHARD,
     divider: Divider | None = None,
     reading: Reading | None = None,
+    docs: Documentation | str = "",
 ) -> web.Application:
     """Return the application that serves everything except a separate administration.
 
@@ -67,7 +69,13 @@ def make_application(
         reading.add_to(application)
     _add_metrics(application, metrics)
     _add_map(application, shards)
-    add_pages(application, endpoint, files, chat=chat, console=admin is not None, login=login)
+    add_pages(
+        *(application, endpoint, files),
+        chat=chat,
+        console=admin is not None,
+        login=login,
+        docs=docs,
+    )
     if admin is not None:
         application.add_subapp("/admin", admin)
     return application

@@ -122,6 +122,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "request": (False, []),
     "timesync": (False, []),
     "chat": (False, []),
+    "docs_url": ("https://docs.example/", ["https://docs.example/"]),
     "timestamp": (True, []),
     "max_inactivity": (6, ["6"]),
     "webhooks": (

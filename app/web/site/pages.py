@@ -2,13 +2,14 @@
 
 import html
 import re
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Mapping
 from string import Template
 
 from aiohttp import web
 
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.web.answering.endpoint import Endpoint
+from holdfast.web.site.documentation import PREFIX, Documentation, add_documentation
 from holdfast.web.site.static_files import StaticFiles, add_files
 
 PAGE_HEADERS = {
@@ -48,21 +49,29 @@ def add_pages(
     chat: bool,
     console: bool,
     login: Collection[str],
+    docs: Documentation | str,
 ) -> None:
-    """Serve the welcome page and, if enabled, the chat and the console.
+    """Serve the welcome page and, if enabled, the chat, the console and the documentation.
 
-    `login` names the parts of the form by which users of the chat sign in.
+    `login` names the parts of the form by which users of the chat sign in. `docs` is the
+    documentation, or its URL elsewhere, which may be empty.
     """
     offers = {"chat": chat, "console": console}
     served = {name for name, is_offered in offers.items() if is_offered}
     served |= {*endpoint.options.transports, *login}
+    if isinstance(docs, Documentation):
+        add_documentation(application, docs, PAGE_HEADERS)
+        docs = PREFIX
+    if docs:
+        served.add("docs")
+    given = {"path": endpoint.options.paths[0], "docs": docs}
     if login:
         # Its URLs would show the credentials.
         served.discard(ConnectionType.CALLBACK_POLLING)
     for folder in ("", *sorted(served & offers.keys())):
         text = _index(files, folder)
         headers = _CONSOLE_HEADERS if folder == "console" else PAGE_HEADERS
-        _add_page(application, folder, _fill(text, served, endpoint.options.paths[0]), headers)
+        _add_page(application, folder, _fill(text, served, given), headers)
     add_files(application, files, endpoint.cors)
 
 
@@ -73,7 +82,7 @@ def add_console(application: web.Application, files: StaticFiles) -> None:
         raise web.HTTPFound("console/")
 
     application.router.add_get("/", to_console)
-    _add_page(application, "console", _index(files, "console"), _CONSOLE_HEADERS)
+    _add_page(application, "console", _fill(_index(files, "console"), (), {}), _CONSOLE_HEADERS)
     add_files(application, {n: files[n] for n in files if n.startswith(_FILES_OF_CONSOLE)})
 
 
@@ -81,10 +90,10 @@ def _index(files: StaticFiles, folder: str) -> str:
     return files[f"{folder}/index.html".lstrip("/")].content().body.decode()
 
 
-def _fill(text: str, served: Container[str], path: str) -> str:
-    """Fill in the path of the Bayeux server and remove the parts that are not served."""
+def _fill(text: str, served: Container[str], given: Mapping[str, str]) -> str:
+    """Fill in these addresses and remove the parts that are not served."""
     text = _PART.sub(lambda part: part[2] if part[1] in served else "", text)
-    return Template(text).substitute(path=html.escape(path))
+    return Template(text).substitute({name: html.escape(each) for name, each in given.items()})
 
 
 def _add_page(

@@ -20,14 +20,15 @@ _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json",
+    ".png": "image/png",
     ".svg": "image/svg+xml",
 }
 _OTHER = "text/plain; charset=utf-8"
 _PACKED = ".gz"
 # Modules that pages of other origins may import.
 _MODULES = ("cometd/", "js/")
-# The folder where npm installs cometd.js.
-_NOT_SERVED = "npm"
+# The folders where npm installs cometd.js, and of the documentation, which has another path.
+_NOT_SERVED = ("npm", "docs")
 
 
 class Content(NamedTuple):
@@ -86,7 +87,7 @@ def _served(folder: Path) -> Iterator[Path]:
     """Return the content of the folder; empty if it is a file."""
     if folder.is_dir():
         for place in folder.iterdir():
-            if place.name != _NOT_SERVED and not place.name.startswith("."):
+            if place.name not in _NOT_SERVED and not place.name.startswith("."):
                 yield place
 
 
@@ -100,7 +101,7 @@ def add_files(application: web.Application, files: StaticFiles, cors: Cors = _no
         name = request.match_info["name"]
         if name not in files:
             raise web.HTTPNotFound
-        headers = {"Content-Type": _TYPES.get(PurePosixPath(name).suffix, _OTHER)}
+        headers = {"Content-Type": type_of(PurePosixPath(name).suffix)}
         file, packed = files[name], files.get(name + _PACKED)
         varies = []
         if name.startswith(_MODULES):
@@ -115,7 +116,7 @@ def add_files(application: web.Application, files: StaticFiles, cors: Cors = _no
         # In a thread, because reading the modification time may wait for the disk.
         content = await asyncio.to_thread(file.content)
         response = web.Response(body=content.body, headers=headers)
-        if _has(request, content.tag):
+        if has_already(request, content.tag):
             headers.pop("Content-Encoding", None)
             headers.pop("Content-Type")
             response = web.Response(status=web.HTTPNotModified.status_code, headers=headers)
@@ -125,6 +126,11 @@ def add_files(application: web.Application, files: StaticFiles, cors: Cors = _no
     application.router.add_get("/static/{name:.*}", serve)
 
 
-def _has(request: web.Request, tag: str) -> bool:
+def type_of(suffix: str) -> str:
+    """Return the media type of files whose names end so."""
+    return _TYPES.get(suffix, _OTHER)
+
+
+def has_already(request: web.Request, tag: str) -> bool:
     """Return whether the client already has this content."""
     return any(each.value in (tag, ETAG_ANY) for each in request.if_none_match or ())

@@ -55,6 +55,7 @@ ALIKE = [
     "request",
     "timesync",
     "chat",
+    "docs_url",
     "timestamp",
     "max_inactivity",
     "webhooks",
