@@ -115,7 +115,7 @@ def main(version: str) -> None:
             "open": {
                 "script": opens.script.source.splitlines(),
                 "keys": opens.keys,
-                "args": opens.args,
+                "args": [each.decode() if isinstance(each, bytes) else each for each in opens.args],
             },
             "stored": stored(redis),
         }

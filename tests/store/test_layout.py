@@ -29,6 +29,14 @@ CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
 RELEASED = re.findall(r"^## (\d+\.\d+\.\d+) - ", CHANGELOG.read_text(), re.MULTILINE)
 
 
+# Those of another layout than this release.
+OLDER = [
+    path.stem
+    for path in sorted(RELEASES.glob("*.json"))
+    if orjson.loads(path.read_bytes())["open"]["args"][0] < LAYOUT
+]
+
+
 def described(release: str) -> dict[str, Any]:
     """What a release writes, and how it opens a store, as it said itself."""
     found: dict[str, Any] = orjson.loads((RELEASES / f"{release}.json").read_bytes())
@@ -64,10 +72,11 @@ def test_a_release_opens_the_store_that_it_wrote(redis: Redis) -> None:
         assert open_as(redis, release)[1] == str(BASE + 6).encode()
 
 
-async def test_what_the_last_release_stored_is_read_and_stays_in_its_layout_until_the_finish(
-    shared_valkey: ValkeyServer, redis: Redis
+@pytest.mark.parametrize("release", OLDER)
+async def test_what_a_release_stored_is_read_and_stays_in_its_layout_until_the_finish(
+    shared_valkey: ValkeyServer, redis: Redis, release: str
 ) -> None:
-    put(redis, described(RELEASED[0])["stored"])
+    put(redis, described(release)["stored"])
     keys = RedisKeys("test", generation=NO_GENERATION)
     async with store_process(shared_valkey, is_open=False, keys=keys) as at:
         assert (await keys_of(at.link, "test")).prefix == keys.prefix
@@ -99,12 +108,12 @@ async def test_what_the_last_release_stored_is_read_and_stays_in_its_layout_unti
         at.keep(message(7, key="key"), "joe/1")
         await at.answered()
         assert at.kept[7] == [PersistOutcome.REPEATED]
-        former = described(RELEASED[0])["open"]["args"][0]
+        former = described(release)["open"]["args"][0]
         assert at.store.layout.number == former
         assert redis.hget(keys.meta, "version") == b"%d" % former
         await at.store.run(finish_upgrade(keys))
     with pytest.raises(ResponseError, match=f"VERSION {LAYOUT}"):
-        open_as(redis, RELEASED[0])
+        open_as(redis, release)
     # Its keys stay as they are.
     assert not any(re.match(r"\{test\}:g[0-9]", name) for name in stored(redis))
 
