@@ -29,7 +29,7 @@ from holdfast.delivery.messages.letter_quota import LetterQuota
 from holdfast.delivery.ports.other_shards import LogFigures
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.journal.writer import JournalWriter
-from holdfast.settings import SECTIONS, Settings
+from holdfast.settings import SECTIONS, ChannelSettings, Settings
 from holdfast.units import unit_of
 from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.admin.alerts import Alerts
@@ -195,6 +195,11 @@ def settings() -> str:
     )
 
 
+def channels() -> str:
+    """The table of the settings of channels."""
+    return _table(("Key", "Default", "Meaning"), _rows(ChannelSettings))
+
+
 def alerts() -> str:
     """The table of alerts: the keys of their file."""
     return _table(("Key", "Default", "Meaning"), _rows(AlertLimits))
@@ -348,6 +353,7 @@ def _row(*cells: str) -> str:
 
 TABLES = {
     "settings": (DOCS / "reference" / "settings.md", settings),
+    "channels": (DOCS / "reference" / "settings.md", channels),
     "errors": (DOCS / "reference" / "protocol.md", errors),
     "error codes": (DOCS / "reference" / "error-codes.md", error_codes),
     "metrics": (DOCS / "reference" / "metrics.md", metrics),

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 # The aim is 60,000: a change lowers this to what it reaches.
-MOST = 66_000
+MOST = 63_000
 MOST_ON_A_PAGE, MOST_IN_A_CELL = 3_000, 40
 
 _MADE = re.compile(r"<!-- made by .*?-->.*?<!-- end -->", re.DOTALL)

@@ -8,6 +8,11 @@ def test_all_pages_together_stay_within_their_limit() -> None:
     assert words.total() <= words.MOST, "python -m docs.words"
 
 
+def test_no_page_is_too_long_and_no_cell_of_a_table() -> None:
+    assert words.long_pages() == {}
+    assert words.long_cells() == []
+
+
 def test_words_count_as_readers_see_them() -> None:
     page = Page("page.md", "# A title\n\nRead [this page](a.md), `then` that.\n")
     assert page.words == 8
