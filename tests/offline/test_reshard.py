@@ -185,6 +185,8 @@ async def run_and_die(
     return False
 
 
+# Thousands of answers of the store, for each of which a busy machine takes its time.
+@pytest.mark.timeout(600)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "count", "is_done"), [(1, 2, False), (2, 3, True), (3, 1, False), (2, 1, True)]
