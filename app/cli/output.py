@@ -353,6 +353,8 @@ def _progress_bar() -> "Progress":
         TimeRemainingColumn(),
         console=_errors(),
         transient=True,
+        # Lines for a pipe go there, whatever the terminal shows.
+        redirect_stdout=is_terminal(),
     )
 
 

@@ -32,6 +32,7 @@ class Visitor:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", LESSONS, ids=lambda page: page.stem)
 def test_what_a_lesson_shows_in_a_browser_happens(
     page: Path, profile: BrowserContext, tmp_path: Path

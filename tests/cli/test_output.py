@@ -1,6 +1,7 @@
 """Numbers in the output of commands."""
 
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -107,3 +108,12 @@ def test_work_without_an_end_tells_nothing_without_a_terminal() -> None:
     with progress():
         assert threading.active_count() == threads + 1
     assert threading.active_count() == threads
+
+
+def test_what_a_command_prints_into_a_pipe_goes_there_while_a_terminal_shows_a_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with progress():
+        sys.stdout.write("an id\n")
+    assert capsys.readouterr().out == "an id\n"

@@ -11,6 +11,9 @@ DOCS = ROOT / "docs"
 LESSONS = [
     ROOT / "README.md",
     DOCS / "tutorials" / "order-desk.md",
+    DOCS / "tutorials" / "work-queue.md",
+    DOCS / "tutorials" / "login.md",
+    DOCS / "how-to" / "you-asked.md",
 ]
 
 
@@ -21,6 +24,7 @@ def test_every_block_of_a_lesson_says_what_is_done_with_it(page: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", LESSONS, ids=lambda page: page.stem)
 def test_what_a_lesson_says_happens(page: Path, tmp_path: Path) -> None:
     follow(page, tmp_path)
