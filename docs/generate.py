@@ -30,6 +30,8 @@ from holdfast.delivery.ports.other_shards import LogFigures
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.journal.writer import JournalWriter
 from holdfast.settings import SECTIONS, ChannelSettings, Settings
+from holdfast.settings.login import BackendSettings
+from holdfast.settings.webhooks import WebhookSettings
 from holdfast.units import unit_of
 from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.admin.alerts import Alerts
@@ -200,6 +202,16 @@ def channels() -> str:
     return _table(("Key", "Default", "Meaning"), _rows(ChannelSettings))
 
 
+def webhooks() -> str:
+    """The table of the settings of a webhook."""
+    return _table(("Key", "Default", "Meaning"), _rows(WebhookSettings))
+
+
+def backend() -> str:
+    """The table of the settings of the backend."""
+    return _table(("Key", "Default", "Meaning"), _rows(BackendSettings))
+
+
 def alerts() -> str:
     """The table of alerts: the keys of their file."""
     return _table(("Key", "Default", "Meaning"), _rows(AlertLimits))
@@ -211,6 +223,8 @@ def _rows(section: type[BaseModel]) -> Iterator[str]:
 
 
 def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "must be set"
     value = field.get_default()
     if value is None:
         return "none"
@@ -354,6 +368,8 @@ def _row(*cells: str) -> str:
 TABLES = {
     "settings": (DOCS / "reference" / "settings.md", settings),
     "channels": (DOCS / "reference" / "settings.md", channels),
+    "webhooks": (DOCS / "how-to" / "webhooks.md", webhooks),
+    "backend": (DOCS / "how-to" / "backend.md", backend),
     "errors": (DOCS / "reference" / "protocol.md", errors),
     "error codes": (DOCS / "reference" / "error-codes.md", error_codes),
     "metrics": (DOCS / "reference" / "metrics.md", metrics),

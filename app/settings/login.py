@@ -46,9 +46,16 @@ def _check_url(name: str, url: str) -> None:
 class BackendSettings(SignedPostSettings):
     """Where the application is asked, and what of a client's request it gets to see."""
 
-    cookies: Annotated[list[Token], Field(max_length=_MOST_NAMES)] = Field(default=[])
-    headers: Annotated[list[Token], Field(max_length=_MOST_NAMES)] = Field(default=[])
-    timeout: Annotated[TimeLimit, Field(le=_LONGEST_TIMEOUT_MS)] = _LONGEST_TIMEOUT_MS
+    cookies: Annotated[list[Token], Field(max_length=_MOST_NAMES)] = Field(
+        default=[], description="Names of the client's cookies that are passed on; no others are."
+    )
+    headers: Annotated[list[Token], Field(max_length=_MOST_NAMES)] = Field(
+        default=[],
+        description="Names of the client's headers that are passed on, such as `Authorization`.",
+    )
+    timeout: Annotated[TimeLimit, Field(le=_LONGEST_TIMEOUT_MS)] = Field(
+        default=_LONGEST_TIMEOUT_MS, description="How long an answer may take, at most 2 s."
+    )
 
     @field_validator("headers")
     @classmethod

@@ -45,10 +45,22 @@ class SignedPostSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    url: str
-    secret: SecretStr
-    former_secret: SecretStr | None = None
-    allow_private: bool = False
+    url: str = Field(
+        description="Where to post. It begins with `https`, or with `allow_private` also with "
+        "`http`."
+    )
+    secret: SecretStr = Field(
+        description="The key of the signatures: `whsec_` and the base64 of 24 to 64 bytes."
+    )
+    former_secret: SecretStr | None = Field(
+        default=None,
+        description="A second key that also signs, while receivers change to the new one.",
+    )
+    allow_private: bool = Field(
+        default=False,
+        description="Allow addresses that are not public, and `http`: for an application on the "
+        "same machine or network.",
+    )
 
     @property
     def keys(self) -> list[bytes]:

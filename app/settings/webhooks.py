@@ -24,13 +24,26 @@ EventName = Literal["letters", "holdbacks", "presence", "session_ends", "alerts"
 class WebhookSettings(SignedPostSettings):
     """One webhook: where messages are posted, and which ones."""
 
-    channels: list[str] = Field(default=[])
-    events: list[EventName] = Field(default=[])
+    channels: list[str] = Field(
+        default=[], description="Channels and patterns whose messages are posted."
+    )
+    events: list[EventName] = Field(
+        default=[], description="[Events of the server](#events-of-the-server) that are posted."
+    )
     delays: Annotated[
         list[Annotated[Milliseconds, Field(le=_LONGEST_DELAY_MS)]], Field(max_length=_MOST_DELAYS)
-    ] = Field(default=[5_000, 30_000, 120_000, 600_000])
-    timeout: Annotated[TimeLimit, Field(le=_LONGEST_TIMEOUT_MS)] = 15_000
-    in_flight: Annotated[int, Field(ge=1, le=16)] = 1
+    ] = Field(
+        default=[5_000, 30_000, 120_000, 600_000],
+        description="Pauses before further attempts, in ms: at most 20, of a day at most.",
+    )
+    timeout: Annotated[TimeLimit, Field(le=_LONGEST_TIMEOUT_MS)] = Field(
+        default=15_000, description="How long a call may take, at most a minute."
+    )
+    in_flight: Annotated[int, Field(ge=1, le=16)] = Field(
+        default=1,
+        description="How many calls are made at the same time, at most 16. With more than one, "
+        "their order is open.",
+    )
 
     @field_validator("channels")
     @classmethod
