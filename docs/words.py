@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-# The aim is 60,000: a change lowers this to what it reaches.
-MOST = 63_000
+# Who adds words cuts what they replace.
+MOST = 60_000
 MOST_ON_A_PAGE, MOST_IN_A_CELL = 3_000, 40
 
 _MADE = re.compile(r"<!-- made by .*?-->.*?<!-- end -->", re.DOTALL)
