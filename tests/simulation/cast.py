@@ -99,7 +99,7 @@ class Cast:
         self._rivals = Random(f"{random.random()} rivals").random() < _RIVALS
         # Whether all shards have the same clocks, as those of one machine; and right ones.
         self.is_on_one_machine = random.random() < _ON_ONE_MACHINE and is_full and not is_abroad
-        self._is_full = is_full
+        self._is_full, self._is_abroad = is_full, is_abroad
         self._may_move = divides or not is_full
         self.trusts_clocks = True
         chosen |= {each for each, share in _OF_ALL.items() if random.random() < share}
@@ -308,7 +308,13 @@ class Cast:
         return [
             *(histories.violations(since, trusts_clocks=is_right) if histories is not None else ()),
             *(outcomes.violations(trusts_clocks=are_one) if outcomes is not None else ()),
-            *(self._attendance.violations() if self._attendance is not None else ()),
+            *self._who_is_there(),
             *(self._jobs.violations() if self._jobs is not None else ()),
             *(self._erasures.violations() if self._erasures is not None else ()),
         ]
+
+    def _who_is_there(self) -> list[str]:
+        """Return what watchers do not know."""
+        if self._attendance is None:
+            return []
+        return self._attendance.violations(trusts_clocks=self.trusts_clocks and not self._is_abroad)

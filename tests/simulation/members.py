@@ -74,9 +74,15 @@ class Attendance:
         """Note who is there, as events say."""
         self._followed[watcher] = sessions
 
-    def violations(self) -> list[str]:
-        """Return what watchers do not know."""
-        return [*self._wrong(self._asked, "is told"), *self._wrong(self._followed, "follows")]
+    def violations(self, *, trusts_clocks: bool) -> list[str]:
+        """Return what watchers do not know.
+
+        Args:
+            trusts_clocks: Whether all servers have one clock. Otherwise one may hear of a time at
+                which the events that it holds are over.
+        """
+        followed = self._wrong(self._followed, "follows") if trusts_clocks else ()
+        return [*self._wrong(self._asked, "is told"), *followed]
 
     def _wrong(self, known: dict[str, frozenset[str] | None], what: str) -> Iterator[str]:
         there = self._members()
