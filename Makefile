@@ -138,6 +138,7 @@ cover: ## all tests, and the coverage of everything; ARGS go to each pytest
 
 .PHONY: groups
 groups:
+	@$(AGAIN) docs # before the server is installed, whose files they are
 	@rm -f .coverage .coverage.*
 	$(MAKE) --no-print-directory --jobs 7 --output-sync $(BESIDE) $(GROUPS)
 	$(BIN)/coverage combine --quiet

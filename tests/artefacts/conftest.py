@@ -10,12 +10,13 @@ from pathlib import Path
 from select import select
 
 import pytest
+from playwright.sync_api import Browser
 
-from tests.browser.conftest import chromium, profile
+from tests.browser.conftest import launched, profile
 from tests.clients.node_client import require
 from tests.serving import ROOT, START_LIMIT_S, STOP_LIMIT_S
 
-__all__ = ["chromium", "profile"]
+__all__ = ["profile"]
 
 BUILT = ROOT / ".venv" / "artefacts"
 PACKAGES = ROOT / ".venv" / "packages"
@@ -98,6 +99,12 @@ class Machine:
                 code = process.wait(STOP_LIMIT_S)
                 process.stdout.close()
             assert code == 0
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture

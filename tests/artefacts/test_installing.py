@@ -71,9 +71,9 @@ def get(url: str) -> str:
         (installed_by_pip, COMPILED, "compiled"),
         (installed_by_pipx, PURE, "interpreted"),
         (installed_by_uv, COMPILED, "compiled"),
-        (installed_by_pip, SOURCES, "interpreted"),
+        (installed_by_uv, SOURCES, "interpreted"),
     ],
-    ids=["pip-compiled", "pipx-pure", "uv-compiled", "pip-sources"],
+    ids=["pip-compiled", "pipx-pure", "uv-compiled", "uv-sources"],
 )
 def test_what_was_built_serves_wherever_its_name_installs_it(
     machine: Machine, install: object, artefact: str, core: str
@@ -87,7 +87,7 @@ def test_what_was_built_serves_wherever_its_name_installs_it(
     said = machine.run(holdfast, "--version")
     assert f"({core} core" in said
     with machine.serving(holdfast) as url:
-        for path in ("/", "/chat/", "/console/", "/static/cometd/cometd.js"):
+        for path in ("/", "/chat/", "/console/", "/docs/", "/static/cometd/cometd.js"):
             assert get(f"{url}{path}"), path
 
 

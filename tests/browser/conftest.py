@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -69,6 +70,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
+    with launched() as browser:
+        yield browser
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """A browser; the thread has its event loop until this ends."""
     require(CHROMIUM, "chromium-headless-shell or chromium (make setup-debian)")
     require((MODULES / "cometd").is_dir(), "tests/clients/node_modules (make setup-clients)")
     with sync_playwright() as playwright:

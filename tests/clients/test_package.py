@@ -1,6 +1,7 @@
 """The npm package of static/js, installed in an empty project as people would."""
 
 import json
+import re
 import shutil
 import subprocess
 import tarfile
@@ -20,7 +21,7 @@ USE = """
 import {DeliveryExtension, Refuse, type DeliveryOptions} from "holdfast-bayeux/delivery.js";
 import {FayeExtension} from "holdfast-bayeux/faye.js";
 import {listen, type Heard} from "holdfast-bayeux/events.js";
-import {newKey, Outbox, PublishRefused, type Reply} from "holdfast-bayeux/outbox.js";
+import {newKey, Outbox, PublishRefused, type Reply} from "holdfast-bayeux";
 import {RequestError, RequestExtension, type Asks} from "holdfast-bayeux/request.js";
 import {keep, recall, storageOf} from "holdfast-bayeux/storage.js";
 import type {Handshake, Verdict} from "holdfast-bayeux/wire.js";
@@ -84,12 +85,36 @@ def test_the_package_has_the_version_and_licence_of_the_server() -> None:
     assert (SCRIPTS / "LICENSE").read_text("utf-8") == (ROOT / "LICENSE").read_text("utf-8")
 
 
+def test_the_package_can_be_published_and_names_the_clients_that_it_extends() -> None:
+    assert "private" not in MANIFEST
+    assert {*MANIFEST["peerDependencies"]} == {*MANIFEST["peerDependenciesMeta"]}
+    assert all(each["optional"] for each in MANIFEST["peerDependenciesMeta"].values())
+    assert {"cometd", "faye"} <= {*MANIFEST["peerDependencies"]}
+    # Whoever imports one module gets it alone, unless it does something by itself.
+    assert MANIFEST["sideEffects"] == ["./shared_events.js"]
+
+
+def test_the_index_has_all_that_its_entries_have() -> None:
+    own = re.findall(r'export \{([^}]*)\} from "(\S+)";', (SCRIPTS / "index.js").read_text())
+    entries = {path for _, path in own}
+    left_out = {"./channels.js", "./react.js", "./storage.js", "./vue.js", "./wire.js"}
+    assert entries == {*MANIFEST["exports"]} - {".", *left_out}
+    program = """
+        const index = await import("./index.js");
+        for (const entry of process.argv.slice(1)) {
+            for (const [name, value] of Object.entries(await import(entry))) {
+                if (index[name] !== value) throw new Error(`${entry} has ${name}`);
+            }
+        }"""
+    run(["node", "--input-type=module", "-e", program, *sorted(entries)], SCRIPTS)
+
+
 def test_the_package_has_what_it_exports_and_imports_and_nothing_else(tarball: Path) -> None:
     with tarfile.open(tarball) as files:
         packed = {name.removeprefix("package/") for name in files.getnames()}
     modules = {path.name for path in SCRIPTS.glob("*.js")} - {"example.js"}
     types = {path.name for path in SCRIPTS.glob("*.d.ts")}
-    assert packed == {"package.json", "LICENSE", *modules, *types}
+    assert packed == {"package.json", "LICENSE", "README.md", *modules, *types}
     exported = {path for each in MANIFEST["exports"].values() for path in each.values()}
     assert {path.removeprefix("./") for path in exported} <= packed
     assert types == {path for path in packed if f"./{path}" in exported and path.endswith(".ts")}

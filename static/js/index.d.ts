@@ -1,0 +1,13 @@
+export {DeliveryExtension, Refuse} from "./delivery.js";
+export type {DeliveryOptions, Memory, SessionState} from "./delivery.js";
+export {EventChannels} from "./event_channels.js";
+export {listen} from "./events.js";
+export type {Heard} from "./events.js";
+export {FayeExtension} from "./faye.js";
+export type {FayeMessage} from "./faye.js";
+export {newKey, Outbox, PublishRefused} from "./outbox.js";
+export type {Reply} from "./outbox.js";
+export {RequestError, RequestExtension} from "./request.js";
+export type {AskOptions, Asks} from "./request.js";
+export {SessionChannels} from "./session_channels.js";
+export type {SessionChannelState} from "./session_channels.js";
