@@ -298,7 +298,7 @@ chart: setup-cluster-tools ## the chart for Helm, in dist/
 	$(BIN)/helm package deploy/chart --destination dist
 
 .PHONY: release
-release: $(STAMPS)/pipeline ## try a release in a clone of its own, VERSION=0.4.0; ARGS=--commit makes it
+release: $(STAMPS)/pipeline ## try a release in a clone of its own, VERSION=1.2.3; ARGS=--commit makes it
 	@$(BIN)/python -m deploy.release $(VERSION) $(ARGS)
 
 # Parts of a release: what the sources say of themselves, and the tests of its files.
@@ -365,14 +365,15 @@ $(addsuffix /target/.installed,$(JAVA)): %/target/.installed: %/pom.xml
 $(PEERS)/cometd-jetty/target/.installed: $(wildcard $(PEERS)/cometd-jetty/*.java)
 tests/clients/java/target/.installed: $(wildcard tests/clients/java/*.java)
 
-# A browser, what formats the manual pages, and what leads clients to one of two servers.
+# A browser, what formats the manual pages, what leads clients to one of two servers, and what makes a root for the image.
 .PHONY: setup-debian
 setup-debian:
-	@if command -v chromium-headless-shell && command -v groff && command -v haproxy && command -v nginx; then :; \
+	@if command -v chromium-headless-shell && command -v groff && command -v haproxy && command -v nginx && \
+	    command -v debootstrap; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get; then \
 	    { apt-get -o DPkg::Lock::Timeout=300 update -qq && \
 	    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -qq --no-install-recommends \
-	    chromium-headless-shell groff-base haproxy nginx-light; } || command -v chromium; \
+	    chromium-headless-shell debootstrap groff-base haproxy nginx-light; } || command -v chromium; \
 	elif ! command -v chromium; then echo 'chromium is missing: no test in a browser' >&2; fi >/dev/null
 
 # Prometheus and its tool, which read metrics and rules; and Caddy. Debian's packages would start services, so only their

@@ -42,7 +42,7 @@ This was a dry run: no commit, no tag; {dist} has what was built. To release it:
 def main(words: list[str] | None = None) -> int:
     """Return the exit code: 0, or 1 with a reason if there is no release."""
     parser = argparse.ArgumentParser(prog="python -m deploy.release", description=__doc__)
-    parser.add_argument("version", metavar="VERSION", help="such as 0.4.0")
+    parser.add_argument("version", metavar="VERSION", help="such as 1.2.3")
     parser.add_argument("--commit", action="store_true", help="change main, and tag it")
     parser.add_argument("--whole", action="store_true", help="run all tests, which takes long")
     parser.add_argument("--root", type=Path, default=Path(), help=argparse.SUPPRESS)

@@ -37,7 +37,7 @@ def current(root: Path) -> str:
 def check_order(old: str, new: str) -> None:
     """Raise `Refused` unless the new version is one that comes after the old one."""
     if re.fullmatch(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}", new) is None:
-        raise Refused(f"{new} is not a version such as 0.4.0")
+        raise Refused(f"{new} is not a version such as 1.2.3")
     if _numbers(new) <= _numbers(old):
         raise Refused(f"{new} is not newer than {old}, the version in pyproject.toml")
 

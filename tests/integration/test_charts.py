@@ -177,7 +177,8 @@ def test_other_settings_and_names_of_hosts_are_given_to_the_server(servers: str)
     more = "--set", "settings.max_queue=5000,hostNames[0]=chat.example.org"
     settings = settings_of_pod(chart(servers, *more), 0)
     assert settings.max_queue == 5000
-    assert [*settings.host_name] == ["chat.example.org", "holdfast"]
+    inside = ["holdfast", "holdfast.default", "holdfast.default.svc"]
+    assert [*settings.host_name] == ["chat.example.org", *inside]
 
 
 @pytest.mark.parametrize("succeeds", [True, False])

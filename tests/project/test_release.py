@@ -198,7 +198,7 @@ def as_it_is(repository: Path) -> None:
         (without_a_chart, "0.4.0", "make has built no chart, holdfast-0.4.0.tgz"),
         (with_a_former_wheel, "0.4.0", "which is not of 0.4.0"),
         (as_it_is, "0.3.0", "0.3.0 is not newer than 0.3.0"),
-        (as_it_is, "0.4", "0.4 is not a version such as 0.4.0"),
+        (as_it_is, "0.4", "0.4 is not a version such as 1.2.3"),
         (as_it_is, "v0.4.0", "v0.4.0 is not a version"),
     ],
 )

@@ -26,3 +26,9 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end -}}
 {{- toJson $hosts -}}
 {{- end -}}
+
+{{- define "holdfast.hostNames" -}}
+{{- $name := include "holdfast.name" . -}}
+{{- $inside := printf "%s.%s" $name .Release.Namespace -}}
+{{- toJson (concat .Values.hostNames (list $name $inside (printf "%s.svc" $inside))) -}}
+{{- end -}}
