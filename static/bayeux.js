@@ -13,12 +13,13 @@ export class Client {
     #isLeaving;
 
     /**
-     * Calls `show.connected` with the server's advice after each connect, `show.failed` with
-     * errors, `show.message` with each event, and `show.wire` with all traffic. The handshake has
-     * this `ext`, and all requests have these `headers`.
+     * Calls `show.begun` with the reply to each handshake, `show.connected` with the server's advice
+     * after each connect, `show.failed` with errors, `show.message` with each event, and `show.wire`
+     * with all traffic. The handshake has this `ext`, and all requests have these `headers`.
+     * `pending` returns the `seq` of each message that has no verdict yet.
      */
-    constructor(url, channels, show, {ext, headers} = {}) {
-        Object.assign(this, {url, channels, show, ext, headers});
+    constructor(url, channels, show, {ext, headers, pending = () => []} = {}) {
+        Object.assign(this, {url, channels, show, ext, headers, pending});
     }
 
     /** Runs until the client leaves or the server ends the session. */
@@ -51,8 +52,10 @@ export class Client {
     async #begin() {
         const supportedConnectionTypes = ["long-polling"];
         const hello = {channel: "/meta/handshake", version: "1.0", supportedConnectionTypes};
-        this.#clientId = (await this.#send({...hello, ext: this.ext})).clientId;
+        const begun = await this.#send({...hello, ext: this.ext});
+        this.#clientId = begun.clientId;
         this.#batch = 0;
+        this.show.begun?.(begun);
         // No request is to wait for this client: it never replies.
         const subscribe = {channel: "/meta/subscribe", ext: {delivery: {responds: false}}};
         const subscribed = this.#send({...subscribe, subscription: this.channels});
@@ -64,7 +67,8 @@ export class Client {
 
     /** Acknowledges the last batch, if acknowledgements were agreed, and waits for the next one. */
     async #connect() {
-        const ext = this.ext?.ack && {ack: this.#batch};
+        const pending = this.pending();
+        const ext = {...(this.ext?.ack && {ack: this.#batch}), ...(pending.length && {delivery: {pending}})};
         const reply = await this.#send({channel: "/meta/connect", connectionType: "long-polling", ext});
         this.#batch = reply.ext?.ack ?? this.#batch;
         this.show.connected(this.#advice);

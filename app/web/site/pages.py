@@ -32,7 +32,10 @@ _CONSOLE_HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
-_PART = re.compile(r"\s*<!-- if (\S+) -->(.*?)<!-- end -->", re.DOTALL)
+_PART = re.compile(r"\s*<!-- (if|unless) (\S+) -->(.*?)<!-- end -->", re.DOTALL)
+_CODE = re.compile(r"<!-- code (\w+) -->")
+# The languages in which each step of the welcome page is shown, by the endings of their files.
+_LANGUAGES = ("sh", "js", "py")
 
 
 # The files that the console loads; a name that ends in a slash is a folder.
@@ -69,9 +72,9 @@ def add_pages(
         # Its URLs would show the credentials.
         served.discard(ConnectionType.CALLBACK_POLLING)
     for folder in ("", *sorted(served & offers.keys())):
-        text = _index(files, folder)
+        text = _fill(_index(files, folder), served, given)
         headers = _CONSOLE_HEADERS if folder == "console" else PAGE_HEADERS
-        _add_page(application, folder, _fill(text, served, given), headers)
+        _add_page(application, folder, _with_code(text, files), headers)
     add_files(application, files, endpoint.cors)
 
 
@@ -87,13 +90,31 @@ def add_console(application: web.Application, files: StaticFiles) -> None:
 
 
 def _index(files: StaticFiles, folder: str) -> str:
-    return files[f"{folder}/index.html".lstrip("/")].content().body.decode()
+    return _text(files, f"{folder}/index.html".lstrip("/"))
+
+
+def _text(files: StaticFiles, name: str) -> str:
+    return files[name].content().body.decode()
 
 
 def _fill(text: str, served: Container[str], given: Mapping[str, str]) -> str:
     """Fill in these addresses and remove the parts that are not served."""
-    text = _PART.sub(lambda part: part[2] if part[1] in served else "", text)
+    text = _PART.sub(lambda part: part[3] if (part[2] in served) is (part[1] == "if") else "", text)
     return Template(text).substitute({name: html.escape(each) for name, each in given.items()})
+
+
+def _with_code(text: str, files: StaticFiles) -> str:
+    """Put the code of each step where the page has its place."""
+
+    def shown(place: re.Match[str]) -> str:
+        step = place[1]
+        code = {
+            each: html.escape(_text(files, f"steps/{step}.{each}").rstrip(), quote=False)
+            for each in _LANGUAGES
+        }
+        return Template(_text(files, "steps/code.html").rstrip()).substitute(step=step, **code)
+
+    return _CODE.sub(shown, text)
 
 
 def _add_page(
