@@ -29,7 +29,7 @@ from holdfast.delivery.messages.letter_quota import LetterQuota
 from holdfast.delivery.ports.other_shards import LogFigures
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.journal.writer import JournalWriter
-from holdfast.settings import SECTIONS, ChannelSettings, Settings
+from holdfast.settings import OFTEN_SET, SECTIONS, SET_OFTEN, ChannelSettings, Settings
 from holdfast.settings.login import BackendSettings
 from holdfast.settings.webhooks import WebhookSettings
 from holdfast.units import unit_of
@@ -212,14 +212,24 @@ def backend() -> str:
     return _table(("Key", "Default", "Meaning"), _rows(BackendSettings))
 
 
+def often_set() -> str:
+    """The settings that people set."""
+    fields = Settings.model_fields
+    rows = (_setting(name, fields[name]) for name in OFTEN_SET)
+    return f"\n## {SET_OFTEN}\n\n" + _table(("Setting", "Default", "Meaning"), rows)
+
+
 def alerts() -> str:
     """The table of alerts: the keys of their file."""
     return _table(("Key", "Default", "Meaning"), _rows(AlertLimits))
 
 
 def _rows(section: type[BaseModel]) -> Iterator[str]:
-    for name, field in section.model_fields.items():
-        yield _row(f"`{name}`", _default(field), field.description or "")
+    return (_setting(name, field) for name, field in section.model_fields.items())
+
+
+def _setting(name: str, field: FieldInfo) -> str:
+    return _row(f"`{name}`", _default(field), field.description or "")
 
 
 def _default(field: FieldInfo) -> str:
@@ -366,6 +376,7 @@ def _row(*cells: str) -> str:
 
 
 TABLES = {
+    "settings that people set": (DOCS / "reference" / "settings.md", often_set),
     "settings": (DOCS / "reference" / "settings.md", settings),
     "channels": (DOCS / "reference" / "settings.md", channels),
     "webhooks": (DOCS / "how-to" / "webhooks.md", webhooks),

@@ -21,8 +21,10 @@ from holdfast.settings.store import StoreSettings
 from holdfast.settings.webhooks import WebhookSettings, WebhooksSettings
 
 __all__ = [
+    "OFTEN_SET",
     "OF_THE_COMMAND_LINE",
     "SECTIONS",
+    "SET_OFTEN",
     "BackendSettings",
     "ChannelSettings",
     "Settings",
@@ -126,6 +128,13 @@ class Settings(
         return self.hsts
 
 
+# What people set most often: lists of all settings begin with these.
+OFTEN_SET = (
+    *("host", "port", "open", "host_name", "allow_origin", "trusted_proxies"),
+    *("tls_cert", "tls_key", "admin", "data", "redis", "channels"),
+    *("login_passwords", "login_keys", "rights"),
+)
+SET_OFTEN = "Set most often"
 SECTIONS = [base for base in reversed(Settings.__bases__) if issubclass(base, Section)]
 
 

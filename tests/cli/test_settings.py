@@ -17,6 +17,7 @@ from holdfast.cli.serve import read_settings, telling_failures
 from holdfast.cli.value_types import value_type
 from holdfast.settings import (
     SECTIONS,
+    SET_OFTEN,
     BackendSettings,
     ChannelSettings,
     Settings,
@@ -703,7 +704,7 @@ def test_the_help_has_every_flag_in_full(columns: str) -> None:
 def test_the_help_has_the_headings_of_the_settings_in_their_order() -> None:
     lines = help_of_serve().splitlines()
     headings = [line.removesuffix(":") for line in lines if line.endswith(":") and line[0] != " "]
-    assert headings == ["Options", *(section.heading for section in SECTIONS)]
+    assert headings == ["Options", SET_OFTEN, *(section.heading for section in SECTIONS)]
 
 
 def test_the_help_shows_units_and_no_links() -> None:
