@@ -9,6 +9,9 @@ import typer
 
 from holdfast.cli.failures import Exit, failed
 from holdfast.login.failures import Unusable
+from holdfast.login.passwords import LONGEST
+
+_SHORTEST = 8
 
 Groups = Annotated[
     list[str] | None,
@@ -37,3 +40,10 @@ def usable_files() -> Iterator[None]:
         yield
     except Unusable as error:
         raise failed(str(error), Exit.USAGE) from None
+
+
+def checked_password(password: str) -> str:
+    """Return the password; ends the command if it is too short or too long."""
+    if not _SHORTEST <= len(password) <= LONGEST:
+        raise typer.BadParameter(f"a password has {_SHORTEST} to {LONGEST} characters")
+    return password

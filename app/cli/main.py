@@ -20,6 +20,7 @@ _ROWS = ("audit", "channel", "topic", "subject", "work", "reader", "webhook", *_
 # used, so that help need not wait for the server's modules, nor scripts for those that draw tables.
 GROUPS = {
     "Server": {
+        "init": "Write the files with which a server begins.",
         "serve": "Run the server until SIGTERM or SIGINT.",
         "restart": "Replace a running server by one of the installed version.",
         "bench": "Put a load on a running server; report rates, latencies and losses.",

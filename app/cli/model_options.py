@@ -84,8 +84,13 @@ def _is(field: FieldInfo, kind: object) -> bool:
     return kind in get_args(field.annotation)
 
 
+def without_links(text: str) -> str:
+    """Return a text in Markdown as a terminal shows it."""
+    return _LINK.sub(r"\1", text)
+
+
 def _help(field: FieldInfo, unit: Unit | None) -> str:
-    text = _LINK.sub(r"\1", field.description or "")
+    text = without_links(field.description or "")
     default = field.get_default()
     if default is None or default in ([], {}, ""):
         return text

@@ -8,15 +8,13 @@ import typer
 
 from holdfast.bayeux.wire.terms import is_subject
 from holdfast.cli.failures import failed
-from holdfast.cli.login_files import Groups, PasswordsPath, usable_files
+from holdfast.cli.login_files import Groups, PasswordsPath, checked_password, usable_files
 from holdfast.cli.options import AsJson
 from holdfast.cli.output import answer, print_json, print_table
 from holdfast.cli.program import group_of_commands
-from holdfast.login.passwords import LONGEST, PasswordFile, User, check_groups, hashed
+from holdfast.login.passwords import PasswordFile, User, check_groups, hashed
 
 program = group_of_commands()
-
-_SHORTEST = 8
 
 Subject = Annotated[str, typer.Argument(help="The user, such as joe.")]
 
@@ -92,6 +90,4 @@ def _read_password(user: str) -> str:
             raise typer.BadParameter("the two passwords differ: try again")
     else:
         password = sys.stdin.readline().rstrip("\n")
-    if not _SHORTEST <= len(password) <= LONGEST:
-        raise typer.BadParameter(f"a password has {_SHORTEST} to {LONGEST} characters")
-    return password
+    return checked_password(password)
