@@ -18,7 +18,7 @@ SETTINGS, USERS, RIGHTS = "holdfast.toml", "users", "rights.toml"
 # Where a container has them.
 _MOUNTED, _KEPT = Path("/etc/holdfast"), Path("/data")
 _PORT, _ADMIN_PORT = 8080, 8081
-# Of the image; whoever starts a container as root has its files given to this user.
+# The user of the image; root gives it the files of a container.
 _USER_OF_IMAGE = 10001
 _WIDTH = 98
 _UNIT = "holdfast.service"
@@ -56,7 +56,7 @@ class Wanted:
     host: str
     port: int
     host_names: tuple[str, ...]
-    # Who logs in first, and is an operator; None if nobody has to log in.
+    # The first user, an operator; None without a login.
     user: str | None
     run_by: RunBy
 
@@ -67,7 +67,7 @@ class Wanted:
 
 
 def files_of(wanted: Wanted) -> dict[str, str]:
-    """Return the text of each file but that of the users."""
+    """Return the text of each file except the file of users."""
     found = {SETTINGS: settings_text(_settings(wanted))}
     if wanted.user is not None:
         found[RIGHTS] = _rights(wanted.user)

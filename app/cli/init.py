@@ -117,11 +117,11 @@ def init(
 
 
 class _Questions:
-    """Asks what no option says, unless nobody is there."""
+    """Asks what no option says, on a terminal."""
 
     def __init__(self, *, is_silent: bool) -> None:
         self._is_silent = is_silent
-        # Whether the password is known to nobody yet.
+        # Whether the command made the password, and has to show it.
         self.made_password = False
 
     def text(self, question: str, given: str | None, usual: str) -> str:
