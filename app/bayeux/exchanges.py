@@ -6,7 +6,7 @@ from typing import Final
 from holdfast.bayeux.advice import milliseconds, session_advice
 from holdfast.bayeux.extending.chain import run_incoming
 from holdfast.bayeux.meta.client_verdicts import note_never_sent
-from holdfast.bayeux.meta.connect import connect, unknown_session
+from holdfast.bayeux.meta.connect import connect, missing_in, unknown_session
 from holdfast.bayeux.meta.disconnect import disconnect
 from holdfast.bayeux.meta.handshake import Handshake, check_capacity
 from holdfast.bayeux.meta.validation import skeleton, validate
@@ -422,4 +422,4 @@ def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:
     is_late = bayeux.identities.is_missed_by(exchange, client_id)
     if message["channel"] == _CONNECT or is_late or error is ErrorReply.SESSION_TAKEN:
         return unknown_session(bayeux.state, exchange, error)
-    return Refused(error)
+    return Refused(error, *missing_in(error))

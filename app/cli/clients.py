@@ -44,25 +44,15 @@ _ADVICE = {
     "timeout": "no reply came within --timeout; set a longer one",
     "destination_unknown": "nobody has this name now; publish --force-queuing lets messages wait "
     "for subjects",
-    "budget_exceeded": "try again later, or more slowly",
     "handshake_denied": "the user, the password or the token is missing or wrong: give --user and "
     "its password, or --token-file",
-    "delivery_invalid": "the server does not know this option, or not with this value",
     "store_unavailable": "try again later, with the same --key if the error says unknown: the "
     "message may have arrived",
     "session_name_denied": "a --session begins with the name of the user who logs in",
 }
 # The same for channels that are none, whatever their codes.
-_MISTAKES = {
-    "channel_invalid": "write a channel such as /orders/7",
-    "subscription_invalid": "write a channel such as /orders/7, or a pattern such as /orders/**",
-}
-# The argument of an error, and advice on it.
-_NO_LOGIN = "no_login"
-_WITHOUT_LOGIN = (
-    "this server has no login, and knows only operators' tokens: leave the token out, or configure "
-    "a login"
-)
+# Channels that are none, whatever the codes.
+_MISTAKES = ("channel_invalid", "subscription_invalid")
 _NO_META = (
     "clients can neither publish nor subscribe to meta channels, which control sessions; choose a "
     "channel such as /orders/7"
@@ -145,12 +135,13 @@ class ClientLogin:
 
 def refusal(error: ReplyError) -> str:
     """Return why the server refused a message, and what to do about it."""
-    advice = _MISTAKES.get(error.text) or _ADVICE.get(error.text)
-    if _NO_LOGIN in error.arguments:
-        advice = _WITHOUT_LOGIN
-    if advice is None and error.code in (401, 403):
-        advice = _LOG_IN
-    return f"{error}: {advice}" if advice else str(error)
+    advice = None if "no_login" in error.arguments else _ADVICE.get(error.text)
+    if advice is not None:
+        return f"{error.said}: {advice}"
+    is_explained = str(error) != error.said
+    if not is_explained and error.code in (401, 403):
+        return f"{error.said}: {_LOG_IN}"
+    return str(error)
 
 
 async def _until_interrupted(conversation: Callable[[], Awaitable[None]]) -> bool:

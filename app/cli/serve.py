@@ -51,6 +51,11 @@ _FORMS = {
     "namespace": _NAME,
     "node": _NAME,
 }
+_PLAINLY = {
+    "bool_parsing": "write true or false",
+    "int_parsing": "write a whole number, such as 30000, without a unit",
+    "int_type": "write a whole number, without quotes",
+}
 _DEFAULT_FILE = Path("holdfast.toml")
 # The settings that are tables, and what is in their rows.
 _TABLES: dict[object, type[BaseModel]] = {
@@ -158,6 +163,8 @@ def _complaint(fault: Any) -> str:
         *place, name = fault["loc"]
         known = (_TABLES[place[0]] if place else Settings).model_fields
         text = f"this setting does not exist{did_you_mean(str(name), known)}"
+    elif fault["type"] in _PLAINLY:
+        text = _PLAINLY[fault["type"]]
     elif fault["type"] == "list_type":
         text += f": write {LIST}"
     elif fault["type"] == "string_pattern_mismatch":

@@ -28,7 +28,7 @@ from holdfast.client.publish_options import (
 )
 from holdfast.client.responding import Responder
 from holdfast.client.sender import Sender
-from holdfast.client.subscriptions import Callback, NewSubscription
+from holdfast.client.subscriptions import ITERATED, Callback, NewSubscription, usable
 from holdfast.client.transport_choice import LONG_POLLING, WEBSOCKET, TransportChoice
 from holdfast.client.wire import LOGIN, Json, part_of
 
@@ -218,7 +218,7 @@ class Client(Sender):
     def subscribe(
         self,
         channel: str,
-        callback: Callback | None = None,
+        callback: Callback = ITERATED,
         *,
         filter: str | None = None,
         history: int | None = None,
@@ -240,14 +240,20 @@ class Client(Sender):
             qos: Further options of `ext.delivery`.
         """
         ext = subscribe_ext(filter=filter, history=history, replay=replay, qos=qos)
-        return self._opened_inbox().subscribe(channel, callback, ext, is_local=False)
+        return self._subscribe(channel, callback, ext, is_local=False)
 
-    def listen(self, channel: str, callback: Callback | None = None) -> NewSubscription:
+    def listen(self, channel: str, callback: Callback = ITERATED) -> NewSubscription:
         """Receive what the server sends on a channel without a subscription.
 
         That is what is addressed to this session, and what comes on service channels.
         """
-        return self._opened_inbox().subscribe(channel, callback, {}, is_local=True)
+        return self._subscribe(channel, callback, {}, is_local=True)
+
+    def _subscribe(
+        self, channel: str, callback: Callback, ext: dict[str, Any], *, is_local: bool
+    ) -> NewSubscription:
+        called = None if callback is ITERATED else usable(callback)
+        return self._opened_inbox().subscribe(channel, called, ext, is_local=is_local)
 
     def _opened_inbox(self) -> Inbox:
         self._opened()
@@ -282,7 +288,7 @@ class Client(Sender):
         refuses the request with `user.update.internalError`. Otherwise this works like `subscribe`.
         If a message is not a request, the result of the callback is dropped.
         """
-        responder = Responder(callback, self._send, self._inbox.finished)
+        responder = Responder(usable(callback), self._send, self._inbox.finished)
         return self.subscribe(channel, responder, filter=filter, qos=qos)
 
     def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import aiohttp
 
+from holdfast.client.advice import on_contact
 from holdfast.client.errors import (
     ClientError,
     NotConnected,
@@ -128,11 +129,11 @@ class Conversation:
             async with asyncio.timeout(timeout_s):
                 await asyncio.wait([self._opened], timeout=_QUIET_S)
                 if not self._opened.done():
-                    why = self._failure or "there is no answer yet"
+                    why = on_contact(self._failure or "there is no answer yet")
                     _log.warning("no session at %s so far: %s", self._url, why)
                 await asyncio.shield(self._opened)
         except TimeoutError:
-            text = f"no session within {timeout_s:g} s: {self._failure}"
+            text = f"no session within {timeout_s:g} s: {on_contact(self._failure)}"
             raise NotConnected(text) from self._failure
 
     @property
@@ -290,7 +291,8 @@ class Conversation:
         pause_s = self._pacing.unanswered()
         # Once for each time in which the server does not answer.
         level = logging.WARNING if self._pacing.failures == 1 else logging.INFO
-        _log.log(level, "%s does not answer (%s): tried again in %.1f s", self._url, error, pause_s)
+        why = on_contact(error)
+        _log.log(level, "%s does not answer (%s): tried again in %.1f s", self._url, why, pause_s)
         return pause_s
 
     def settled(self) -> None:

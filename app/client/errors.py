@@ -12,9 +12,12 @@ ClientError
 Refuse                for callbacks: the verdict on a message
 """
 
+import logging
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.client.advice import on_reply
 from holdfast.client.wire import part_of
 
 # The error of a message whose session another client has.
@@ -25,6 +28,8 @@ _MOST_TEXT = 1000
 _RETURNING = ("user.update.holdback", "communication")
 # The code for what a callback did not expect.
 UNEXPECTED = "user.update.internalError"
+_CODE = re.compile(r"(user|communication)(\.[A-Za-z0-9_-]+)*")
+_log = logging.getLogger(__name__)
 
 
 class ClientError(Exception):
@@ -36,12 +41,15 @@ class ReplyError(ClientError):
 
     def __init__(self, reply: Mapping[str, Any]) -> None:
         error = str(reply.get("error") or "500::unknown")
-        super().__init__(f"{reply.get('channel')}: {error}")
         code, _, rest = error.partition(":")
         arguments, _, self.text = rest.partition(":")
         self.code = int(code) if code.isdigit() else 500
         self.arguments = tuple(arguments.split(",")) if arguments else ()
         self.reply = reply
+        # The error without what to do about it.
+        self.said = f"{reply.get('channel')}: {error}"
+        advice = on_reply(self.text, self.arguments)
+        super().__init__(f"{self.said}: {advice}" if advice else self.said)
 
 
 class RequestFailed(ReplyError):
@@ -52,7 +60,8 @@ class RequestFailed(ReplyError):
         code, text = part_of(reply, "data", "code"), part_of(reply, "data", "message")
         self.refusal = None if code is None else Refuse(str(code), str(text or ""))
         if self.refusal is not None:
-            self.args = (f"{self}: {self.refusal}",)
+            self.said = f"{self.said}: {self.refusal}"
+            self.args = (self.said,)
 
 
 class ConnectionLost(ClientError):
@@ -117,6 +126,12 @@ def end_because_of(cause: Exception | None) -> SessionEnded:
 def refusal_for(error: Exception) -> Refuse:
     """Return what to say of a message whose callback raised this."""
     if isinstance(error, Refuse):
+        if not _CODE.fullmatch(error.code):
+            _log.warning(
+                "%r is no error code, so the server takes it for %s: write user or communication, "
+                "and words behind dots, such as user.order.quantity",
+                *(error.code, UNEXPECTED),
+            )
         return error
     text = f"{type(error).__name__}: {error}".removesuffix(": ")
     return Refuse(UNEXPECTED, text[:_MOST_TEXT])

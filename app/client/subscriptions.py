@@ -13,6 +13,8 @@ from holdfast.client.life import WrongUse
 from holdfast.client.messages import Message
 
 Callback = Callable[[Message], Awaitable[object] | object]
+# Stands for the callback of a subscription that is iterated: a None was a mistake.
+ITERATED: Any = object()
 
 # Callbacks that never wait let the rest of the program run after this number of messages.
 _IN_ONE_TURN = 200
@@ -33,6 +35,19 @@ class SubscriptionInbox(Protocol):
     async def leave(self, subscription: "Subscription") -> None:
         """Remove a subscription; unsubscribe with the last one for its channel."""
         ...
+
+
+def usable(callback: Callback) -> Callback:
+    """Return the callback. Raises `TypeError` if it is none, or would never run."""
+    if not callable(callback):
+        raise TypeError(
+            f"{callback!r} is no function: give the function itself, such as print, and not its "
+            "result, print()"
+        )
+    if inspect.isasyncgenfunction(callback) or inspect.isgeneratorfunction(callback):
+        name = getattr(callback, "__qualname__", repr(callback))
+        raise TypeError(f"{name} has a yield, so it would never run: return a value, or nothing")
+    return callback
 
 
 class Subscription:

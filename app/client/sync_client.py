@@ -12,7 +12,7 @@ from holdfast.client.client import Client
 from holdfast.client.errors import SessionEnded
 from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message
-from holdfast.client.subscriptions import NewSubscription, Subscription
+from holdfast.client.subscriptions import ITERATED, NewSubscription, Subscription, usable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -135,7 +135,7 @@ class SyncClient:
     def subscribe(
         self,
         channel: str,
-        callback: SyncCallback | None = None,
+        callback: SyncCallback = ITERATED,
         *,
         filter: str | None = None,
         history: int | None = None,
@@ -146,7 +146,7 @@ class SyncClient:
 
         Returns when the server has accepted it. The rest is as in `Client.subscribe`.
         """
-        call_back = None if callback is None else _in_thread(callback)
+        call_back = callback if callback is ITERATED else _in_thread(callback)
         return self._subscribe(
             lambda: self._client.subscribe(
                 channel,
@@ -158,9 +158,9 @@ class SyncClient:
             )
         )
 
-    def listen(self, channel: str, callback: SyncCallback | None = None) -> "SyncSubscription":
+    def listen(self, channel: str, callback: SyncCallback = ITERATED) -> "SyncSubscription":
         """Receive what the server sends on a channel without a subscription."""
-        call_back = None if callback is None else _in_thread(callback)
+        call_back = callback if callback is ITERATED else _in_thread(callback)
         return self._subscribe(lambda: self._client.listen(channel, call_back))
 
     def respond(
@@ -240,6 +240,8 @@ def _in_thread(callback: SyncCallback) -> Callable[[Message], Coroutine[Any, Any
             f"{name} is a coroutine function, and SyncClient does not await it: use a plain "
             "function, or Client instead of SyncClient"
         )
+
+    usable(callback)
 
     async def call_back(message: Message) -> object:
         return await asyncio.to_thread(callback, message)

@@ -19,6 +19,7 @@ _LOCK = "lock"
 # For how long to wait for servers whose supervisor was killed, and how often to look.
 _LEAVING_S = 15.0
 _LOOK_S = 0.05
+_CHOOSE = "choose a folder that you may write to with --data"
 
 
 class DirectoryTaken(CannotStart):
@@ -82,7 +83,7 @@ def own_directory(path: Path, shared: int | None = None) -> Iterator[DataDirecto
         _check_link(path)
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise CannotStart(f"data {path}: {error.strerror}") from error
+        raise CannotStart(f"data {path}: {error.strerror}; {_CHOOSE}") from error
     try:
         _check(path, os.fstat(directory))
         _check_store(path / STORE)
@@ -167,7 +168,7 @@ def _claim(path: Path, directory: int) -> int:
     try:
         lock = os.open(_LOCK, flags, 0o600, dir_fd=directory)
     except OSError as error:
-        raise CannotStart(f"data {path}: {error.strerror}") from error
+        raise CannotStart(f"data {path}: {error.strerror}; {_CHOOSE}") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -206,7 +207,7 @@ def _check_store(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise CannotStart(f"data {path}: {error.strerror}") from error
+        raise CannotStart(f"data {path}: {error.strerror}; {_CHOOSE}") from error
     _check(path, found)
 
 

@@ -18,7 +18,7 @@ from holdfast.web.answering.long_polling import long_poll, refusal
 from holdfast.web.http.hosts import Hosts
 from holdfast.web.http.origins import OriginTrust, only_value
 from holdfast.web.http.request_kinds import PROBES, RequestKind
-from holdfast.web.misdirected import answering_to
+from holdfast.web.misdirected import answering_to, showing_the_way
 from holdfast.web.prometheus.forms import accepted_form
 from holdfast.web.prometheus.metrics import MetricsPage
 from holdfast.web.publish_requests import Divider, OneShard, PublishRequests
@@ -33,6 +33,7 @@ from holdfast.web.websockets.websocket import WebSocketFrontEnd, is_upgrade
 ONE_SHARD = b'{"v":1,"ranges":[[0,999,0]]}'
 # For people who open the path of clients in a browser.
 _NO_PAGE = "no page but where clients connect by POST or WebSocket"
+_BY_POST = "clients connect by POST or WebSocket"
 # They are answered even while this process must not speak to clients.
 _TELLING = PROBES | {"/metrics"}
 # Returns why the server is not ready, or None, and what an operator should know although it is.
@@ -119,7 +120,7 @@ def _bayeux_handler(
                 return await callback_poll(request, endpoint)
             no_page = RequestRefused(ErrorReply.TRANSPORT_UNKNOWN, _NO_PAGE)
             return refusal(request, no_page, endpoint)
-        return refusal(request, RequestRefused(ErrorReply.TRANSPORT_UNKNOWN), endpoint)
+        return refusal(request, RequestRefused(ErrorReply.TRANSPORT_UNKNOWN, _BY_POST), endpoint)
 
     return bayeux
 
@@ -146,7 +147,7 @@ def _with_probes(endpoint: Endpoint, readiness: Readiness, hosts: Hosts) -> web.
     # The handlers limit bodies themselves; aiohttp's limit is set to the same value.
     application = web.Application(
         client_max_size=endpoint.options.max_request_size,
-        middlewares=[_in_turn(endpoint), answering_to(hosts, endpoint)],
+        middlewares=[_in_turn(endpoint), answering_to(hosts, endpoint), showing_the_way(endpoint)],
     )
     application.on_response_prepare.append(
         partial(_add_common_headers, hsts_headers(endpoint.options.hsts_s))

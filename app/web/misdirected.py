@@ -1,4 +1,4 @@
-"""Refuses requests for hosts that are not this server's."""
+"""Refuses requests for hosts that are not this server's, and shows the way from wrong paths."""
 
 from collections.abc import Awaitable, Callable
 
@@ -46,6 +46,28 @@ def answering_to(hosts: Hosts, endpoint: Endpoint) -> Callable[..., Awaitable[we
         return refused
 
     return check_host
+
+
+def showing_the_way(endpoint: Endpoint) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """Return the middleware that says on wrong paths, and to wrong methods, what is right."""
+    paths = " or ".join(endpoint.options.paths)
+    way = (
+        f"There is nothing at this path. Clients connect to {paths} by POST or WebSocket, scripts "
+        f"publish by POST to {PUBLISH_PATH}, and people begin at /\n"
+    )
+
+    @web.middleware
+    async def show(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except web.HTTPMethodNotAllowed as error:
+            error.text = f"This path takes {' or '.join(sorted(error.allowed_methods))} only.\n"
+            raise
+        except web.HTTPNotFound as error:
+            error.text = way
+            raise
+
+    return show
 
 
 def _refusal(path: str, endpoint: Endpoint) -> web.Response:

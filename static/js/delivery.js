@@ -9,6 +9,9 @@ export class DeliveryExtension extends Receiver {
     #originals = {};
 
     registered(name, cometd) {
+        if (!cometd.isDisconnected()) {
+            console.warn("Register the DeliveryExtension before the handshake: this session has no verdicts.");
+        }
         this.#cometd = cometd;
         this.attach(cometd);
         for (const method of ["subscribe", "addListener"]) {

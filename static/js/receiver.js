@@ -29,6 +29,8 @@ export class Receiver extends EventTarget {
     #client;
     #isAgreed = false;
     #isWoken = false;
+    // Whether the server advised to poll, because of another tab.
+    #isOneOfSeveral = false;
     // The connect that has no reply yet.
     #connect;
 
@@ -84,7 +86,13 @@ export class Receiver extends EventTarget {
 
     #begin({delivery, ack}) {
         this.#isAgreed = typeof delivery === "object";
-        this.#ledger.begin(ack === true || ack?.enabled === true);
+        const hasAcks = ack === true || ack?.enabled === true;
+        if (!this.#isAgreed) {
+            console.warn("This server offers no verdicts: a listener that throws refuses nothing.");
+        } else if (!hasAcks) {
+            console.warn("Register the AckExtension, too: without it, each message needs a verdict of its own.");
+        }
+        this.#ledger.begin(hasAcks);
         this.nextActive = undefined;
         this.session = delivery?.session?.name;
         this.isResumed = delivery?.resumed === true;
@@ -142,6 +150,10 @@ export class Receiver extends EventTarget {
     }
 
     #hear(reply) {
+        if (reply.advice?.["multiple-clients"] && !this.#isOneOfSeveral) {
+            console.warn("Another tab of this browser is connected, so this one polls: share a connection, or use WebSocket.");
+        }
+        this.#isOneOfSeveral = reply.advice?.["multiple-clients"] ?? this.#isOneOfSeveral;
         if (reply.id === this.#connect?.id) {
             this.#settled(reply, this.#connect.verdicts);
             this.#connect = undefined;
@@ -149,8 +161,10 @@ export class Receiver extends EventTarget {
     }
 
     /** Keeps verdicts that did not arrive, to send them again; replaces unreadable ones. */
-    #settled({successful, error}, verdicts) {
+    #settled({successful, error, ext}, verdicts) {
         if (successful) {
+            const unknown = ext?.delivery?.unknown;
+            unknown && console.warn(`The server never sent the messages ${unknown} of these verdicts to this session.`);
             this.#ledger.forget(verdicts);
         } else {
             const [, place] = UNREADABLE.exec(error ?? "") ?? [];

@@ -122,7 +122,7 @@ def test_a_message_with_values_that_cannot_be_forwarded_is_refused_alone(
             wire.send(request(body))
             refused, other = wire.answer().messages()
     assert refused == {"channel": "/a", "id": "1", "successful": False, "error": error}
-    assert other["error"] == "402::client_id_missing"
+    assert other["error"] == "402:send the clientId:client_id_missing"
     assert target.growth_mib() < 60
 
 

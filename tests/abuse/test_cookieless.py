@@ -14,7 +14,7 @@ from tests.abuse.conftest import MakeTarget
 from tests.abuse.target import Target
 
 UNKNOWN = "402::session_unknown"
-NO_COOKIE = "402::cookie_missing"
+NO_COOKIE = "402:send the cookie:cookie_missing"
 OWN_PAGE = "Host: a\r\nReferer: http://a/page.html"
 
 

@@ -11,7 +11,7 @@ from tests.abuse.attacker import HANDSHAKE, Person, SocketWire, Wire, request
 from tests.abuse.target import Target
 
 UNKNOWN = "402::session_unknown"
-NO_COOKIE = "402::cookie_missing"
+NO_COOKIE = "402:send the cookie:cookie_missing"
 
 
 def attacks(victim: Person) -> list[dict[str, object]]:

@@ -81,7 +81,7 @@ def test_over_tls_cookies_set_by_other_hosts_are_ignored(serve: Serve, tls: Sett
     for cookies, error in (
         (f"{tossed}; {own}", ""),
         (f"\N{NO-BREAK SPACE}{SECURE_NAME}=forged; {own}", ""),
-        (tossed, "402::cookie_missing"),
+        (tossed, "402:send the cookie:cookie_missing"),
     ):
         sent = ask(server, request(orjson.dumps([publish]), Cookie=cookies))
         assert sent.error() == error

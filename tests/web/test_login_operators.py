@@ -113,7 +113,8 @@ async def test_failed_logins_are_slow_counted_and_logged_without_secrets(
         ]
         for headers in wrong:
             status, refused = await ask(home.person(**headers))
-            assert (status, refused["error"]["message"]) == (401, "a valid token is required")
+            assert status == 401
+            assert refused["error"]["message"].startswith("a valid token is required")
         twice = [("Authorization", f"Bearer {mine}"), ("Authorization", "Bearer x")]
         async with home.person().http.get(f"{API}/about", headers=twice) as response:
             assert response.status == 401

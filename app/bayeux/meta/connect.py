@@ -21,6 +21,11 @@ from holdfast.delivery.messages.entries import SettledBy
 
 _HANDSHAKEN: Final = SessionState.HANDSHAKEN
 _VERDICT: Final = SettledBy.VERDICT
+# What a client that shows no session should send.
+_MISSING: Final = {
+    ErrorReply.CLIENT_ID_MISSING: ("send the clientId",),
+    ErrorReply.COOKIE_MISSING: ("send the cookie",),
+}
 # A connect gets up to this many messages at once, even if the turn is over.
 _FEW: Final = 10
 
@@ -172,4 +177,9 @@ def unknown_session(state: ServerState, exchange: Exchange, error: ErrorReply) -
         advice = reconnect_advice(options, "handshake", state.admission.delay_s())
     else:
         advice = reconnect_advice(options, "handshake")
-    return Refused(error, advice=advice)
+    return Refused(error, *missing_in(error), advice=advice)
+
+
+def missing_in(error: ErrorReply) -> tuple[str, ...]:
+    """Return what the client should send, as arguments of this error."""
+    return _MISSING.get(error, ())

@@ -68,8 +68,15 @@ SessionKey = Annotated[str, Field(max_length=256, pattern=VISIBLE)]
 Subject = Annotated[str, Field(max_length=128, pattern=r"^(?:webhook\/)?[^\/\x00-\x1f\x7f]+$")]
 
 
+# What pydantic says about programs.
+_PLAINLY = {
+    "extra_forbidden": "there is no such field or parameter here",
+}
+
+
 def first_fault(error: ValidationError) -> str:
     """Return where the input is wrong, and why."""
     fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(step)[:64] for step in fault["loc"])
-    return f"{place}: {fault['msg']}" if place else fault["msg"]
+    said = _PLAINLY.get(fault["type"], fault["msg"])
+    return f"{place}: {said}" if place else said

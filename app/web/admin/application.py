@@ -40,6 +40,12 @@ _HEADERS = {
 _SIGN_IN = {"WWW-Authenticate": 'Bearer realm="holdfast"'}
 # A client with a token works in bursts.
 _SIGNED_IN = Rate(burst=200, per_s=50)
+# What those without a token, and on wrong paths, should do.
+_HOW_TO_SIGN_IN = (
+    "a valid token is required: send what admin-token in the data directory has, as "
+    "Authorization: Bearer TOKEN"
+)
+_NO_PATH = "this path does not exist: /admin/api/v1/openapi.json has all paths"
 
 
 class OpenRequests:
@@ -173,9 +179,7 @@ class _AccessControl:
         if role is None and subject:
             raise RequestFailed(NOT_ALLOWED, f"{subject} has no role in the administration")
         if role is None:
-            raise RequestFailed(
-                faults.NOT_SIGNED_IN, "a valid token is required", status=401, headers=_SIGN_IN
-            )
+            raise RequestFailed(faults.NOT_SIGNED_IN, _HOW_TO_SIGN_IN, status=401, headers=_SIGN_IN)
         if isinstance(request.protocol, FastLane):
             request.protocol.keep_place()
         if request.method != "GET":
@@ -217,4 +221,4 @@ def _of_http(error: web.HTTPException) -> web.Response:
         failed = RequestFailed(faults.WRONG_USE, text, status=405, headers=headers)
         return faults.failure(failed)
     status = error.status if error.status >= 400 else 404
-    return faults.failure(RequestFailed(ILLEGAL, "this path does not exist", status=status))
+    return faults.failure(RequestFailed(ILLEGAL, _NO_PATH, status=status))

@@ -80,14 +80,14 @@ alice handshakes
 alice connects
 alice forgets the cookies
 alice -> /meta/connect
-alice <- /meta/connect error "402::cookie_missing" {"advice": {"reconnect": "handshake", "interval": <0 to 60000>, "timeout": 30000}}
+alice <- /meta/connect error "402:send the cookie:cookie_missing" {"advice": {"reconnect": "handshake", "interval": <0 to 60000>, "timeout": 30000}}
 alice -> /browsers/cookieless {"data": 1}
-alice <- /browsers/cookieless error "402::cookie_missing"
+alice <- /browsers/cookieless error "402:send the cookie:cookie_missing"
 -- So it is for the id of a session that has ended, which nobody learns that way.
 bob handshakes
 bob disconnects
 mallory -> /browsers/cookieless {"data": 1, "clientId": $bob}
-mallory <- /browsers/cookieless error "402::cookie_missing"
+mallory <- /browsers/cookieless error "402:send the cookie:cookie_missing"
 
 # A stolen client id is worth nothing without the cookie
 pins: 11
@@ -113,7 +113,7 @@ pins: 11
 transports: long-polling, callback-polling
 alice handshakes
 mallory -> /meta/connect {"clientId": $alice}
-mallory <- /meta/connect error "402::cookie_missing" {"advice": {"reconnect": "handshake", "interval": <0 to 60000>, "timeout": 30000}}
+mallory <- /meta/connect error "402:send the cookie:cookie_missing" {"advice": {"reconnect": "handshake", "interval": <0 to 60000>, "timeout": 30000}}
 
 # The client id of a page is worth nothing on a fresh socket either
 pins: 11
@@ -152,7 +152,7 @@ trudy -> /meta/connect {"clientId": $alice}
 trudy <- /meta/connect error "402::session_unknown" {"advice": <any>}
 eve speaks long-polling
 eve -> /meta/connect {"clientId": $alice}
-eve <- /meta/connect error "402::cookie_missing" {"advice": <any>}
+eve <- /meta/connect error "402:send the cookie:cookie_missing" {"advice": <any>}
 
 # A program that has sent its cookie once must send it from then on
 transports: websocket
@@ -301,9 +301,9 @@ alice <- /meta/subscribe ok
 transports: long-polling, websocket, callback-polling
 alice handshakes
 alice -> /browsers/anonymous {"data": 1, "clientId": absent}
-alice <- /browsers/anonymous error "402::client_id_missing"
+alice <- /browsers/anonymous error "402:send the clientId:client_id_missing"
 alice -> /meta/connect {"clientId": absent}
-alice <- /meta/connect error "402::client_id_missing" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+alice <- /meta/connect error "402:send the clientId:client_id_missing" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 alice -> /meta/subscribe {"subscription": "/browsers/anonymous", "clientId": ""}
 alice <- /meta/subscribe error "402::session_unknown"
 

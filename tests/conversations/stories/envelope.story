@@ -34,12 +34,12 @@ alice <- 400 {"successful": false, "error": "400:no page but where clients conne
 # HTTP methods that no transport uses are answered with 400
 alice -> PUT /cometd
     /meta/handshake
-alice <- 400 {"successful": false, "error": "400::transport_unknown"}
+alice <- 400 {"successful": false, "error": "400:clients connect by POST or WebSocket:transport_unknown"}
 alice -> DELETE /cometd
-alice <- 400 {"successful": false, "error": "400::transport_unknown"}
+alice <- 400 {"successful": false, "error": "400:clients connect by POST or WebSocket:transport_unknown"}
 alice -> PATCH /cometd
     /meta/handshake
-alice <- 400 {"successful": false, "error": "400::transport_unknown"}
+alice <- 400 {"successful": false, "error": "400:clients connect by POST or WebSocket:transport_unknown"}
 
 # An OPTIONS request gets an empty response
 alice -> OPTIONS /cometd
@@ -188,7 +188,7 @@ alice <- 200
 # Messages that fail are answered with 200
 transports: long-polling, callback-polling
 alice -> /nowhere {"data": 1}
-alice <- 200 /nowhere error "402::client_id_missing"
+alice <- 200 /nowhere error "402:send the clientId:client_id_missing"
 alice -> {"channel": "no slash", "id": "1"}
 alice <- 200 {"channel": "no slash", "id": "1", "successful": false, "error": "405::channel_invalid"}
 

@@ -10,7 +10,7 @@ alice -> /meta/handshake {"ext": {"name": "mallory"}}
 alice <- /meta/handshake error "403::handshake_denied" {
     "advice": {"reconnect": "none", "interval": 0, "timeout": 30000}, "ext": {"reason": "you again"}}
 alice -> /meta/connect {"clientId": absent}
-alice <- /meta/connect error "402::client_id_missing" {"advice": <any>}
+alice <- /meta/connect error "402:send the clientId:client_id_missing" {"advice": <any>}
 
 # A policy can advise a denied client
 pins: 28

@@ -82,11 +82,11 @@ alice <- {"channel": "/meta/connect", "id": "a\tb", "successful": false, "error"
 
 # The session of a message is checked before its content
 alice -> /validation/nobody
-alice <- /validation/nobody error "402::client_id_missing"
+alice <- /validation/nobody error "402:send the clientId:client_id_missing"
 alice -> /meta/subscribe
-alice <- /meta/subscribe error "402::client_id_missing"
+alice <- /meta/subscribe error "402:send the clientId:client_id_missing"
 alice -> /meta/invented
-alice <- /meta/invented error "402::client_id_missing"
+alice <- /meta/invented error "402:send the clientId:client_id_missing"
 
 # An invalid message in a batch does not affect the others
 alice handshakes
@@ -117,14 +117,14 @@ alice <- /validation/client error "402::session_unknown"
 alice -> /validation/client {"clientId": [$alice], "data": 1}
 alice <- /validation/client error "402::session_unknown"
 alice -> /validation/client {"clientId": null, "data": 1}
-alice <- /validation/client error "402::client_id_missing"
+alice <- /validation/client error "402:send the clientId:client_id_missing"
 
 # A request whose first message has no client id belongs to no session
 transports: long-polling, callback-polling
 alice handshakes
 alice -> /validation/first {"clientId": absent, "data": 1}
          /validation/first {"data": 2}
-alice <- /validation/first error "402::client_id_missing"
+alice <- /validation/first error "402:send the clientId:client_id_missing"
          /validation/first error "402::session_unknown"
 
 # A first message that is refused still determines the session of its request

@@ -271,9 +271,9 @@ alice <~ /meta/connect ok {"id": "last"}
 
 # A message of an unknown session leaves the socket open
 alice -> /meta/subscribe {"subscription": "/websocket/nobody"}
-alice <- /meta/subscribe error "402::client_id_missing"
+alice <- /meta/subscribe error "402:send the clientId:client_id_missing"
 alice -> /websocket/nobody {"data": 1}
-alice <- /websocket/nobody error "402::client_id_missing"
+alice <- /websocket/nobody error "402:send the clientId:client_id_missing"
 alice handshakes
 alice connects
 

@@ -78,13 +78,13 @@ def test_advice_that_is_not_an_object_is_refused_whoever_sent_it(advice: Any) ->
 @pytest.mark.parametrize("field", ["ext", "advice", "id"])
 def test_a_null_ext_advice_or_id_counts_as_absent(field: str) -> None:
     message = {"channel": "/a", "data": 1, field: None}
-    assert refusals(message) == [None, "402::client_id_missing"]
+    assert refusals(message) == [None, "402:send the clientId:client_id_missing"]
 
 
 @pytest.mark.parametrize("message_id", ["a1", "00", 0, 5, 2**63, ABSENT, None])
 def test_a_message_may_have_an_id_of_letters_and_digits_or_none(message_id: Any) -> None:
     message = {"channel": "/a", "data": 1, "id": message_id}
-    assert refusals(message) == [None, "402::client_id_missing"]
+    assert refusals(message) == [None, "402:send the clientId:client_id_missing"]
 
 
 # What a reply repeats
@@ -132,10 +132,13 @@ def test_messages_without_a_session_are_refused_and_connects_advised_to_handshak
     guest = Server().guest(browser="known")
     for channel in ("/a", "/service/a", "/meta/subscribe", "/meta/unsubscribe", "/meta/disconnect"):
         reply = guest.send({"channel": channel, "data": 1, "subscription": "/a"}).reply
-        assert (reply["successful"], reply["error"]) == (False, "402::client_id_missing")
+        assert (reply["successful"], reply["error"]) == (
+            False,
+            "402:send the clientId:client_id_missing",
+        )
         assert "advice" not in reply
     reply = guest.connect().reply
-    assert reply["error"] == "402::client_id_missing"
+    assert reply["error"] == "402:send the clientId:client_id_missing"
     assert reply["advice"] == {"reconnect": "handshake", "interval": 0, "timeout": 30000}
 
 
@@ -155,7 +158,9 @@ def test_a_message_with_a_missing_or_wrong_client_id_has_no_session(client_id: A
     client = Server().client()
     reply = client.publish("/a", 1, clientId=client_id).reply
     is_missing = client_id is None or client_id is ABSENT
-    assert reply["error"] == ("402::client_id_missing" if is_missing else "402::session_unknown")
+    assert reply["error"] == (
+        "402:send the clientId:client_id_missing" if is_missing else "402::session_unknown"
+    )
 
 
 def test_every_message_of_a_batch_is_checked_by_itself() -> None:
@@ -177,7 +182,10 @@ def test_a_batch_whose_first_message_has_no_client_id_has_no_session() -> None:
     first = {"channel": "/a", "data": 1, "clientId": ABSENT}
     answer = client.send(first, {"channel": "/a", "data": 2})
     errors = [reply["error"] for reply in answer.elements]
-    assert errors == ["402::client_id_missing", "402::session_unknown"]
+    assert errors == [
+        "402:send the clientId:client_id_missing",
+        "402::session_unknown",
+    ]
 
 
 # Order

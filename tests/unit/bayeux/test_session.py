@@ -19,7 +19,9 @@ def test_a_session_belongs_to_the_browser_of_its_handshake() -> None:
     alice = server.connected()
     for browser in (None, "another", server.client().browser):
         thief = with_session_of(alice, server.guest(browser=browser))
-        unknown = "402::cookie_missing" if browser is None else "402::session_unknown"
+        unknown = (
+            "402:send the cookie:cookie_missing" if browser is None else "402::session_unknown"
+        )
         assert thief.publish("/a", 1).reply["error"] == unknown
         assert thief.connect().reply["error"] == unknown
         assert thief.disconnect().reply["error"] == unknown
@@ -175,7 +177,7 @@ def test_a_joined_session_keeps_the_identities_of_its_handshake_and_its_socket()
     client.browser = "another"
     assert is_unknown(client.publish("/a", 1))
     client.browser = None
-    assert client.publish("/a", 1).reply["error"] == "402::cookie_missing"
+    assert client.publish("/a", 1).reply["error"] == "402:send the cookie:cookie_missing"
 
 
 def test_a_session_is_joined_only_once() -> None:

@@ -39,7 +39,7 @@ def test_an_ack_of_a_session_whose_messages_need_none_is_no_error() -> None:
 
 def test_a_connect_without_a_session_is_refused_at_once() -> None:
     reply = Server().guest(browser="known").connect().reply
-    assert reply["error"] == "402::client_id_missing"
+    assert reply["error"] == "402:send the clientId:client_id_missing"
     assert reply["advice"] == {"reconnect": "handshake", "interval": 0, "timeout": 30000}
 
 

@@ -18,7 +18,7 @@ from tests.unit.bayeux.second_lives import RestartableServer, take
 
 def is_unknown(answer: Asked) -> bool:
     error = None if answer.is_held else answer.replies[-1].get("error")
-    return error in ("402::session_unknown", "402::cookie_missing")
+    return error in ("402::session_unknown", "402:send the cookie:cookie_missing")
 
 
 def is_let_in(answer: Asked) -> bool:

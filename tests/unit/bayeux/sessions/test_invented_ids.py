@@ -46,7 +46,7 @@ def connecting(client: Client, id: Any) -> Callable[[], Json]:
 def test_invented_client_ids_are_charged_to_their_address(id: object) -> None:
     server = server_of()
     client = client_of(server)
-    unknown = "402::client_id_missing" if id is None else UNKNOWN
+    unknown = "402:send the clientId:client_id_missing" if id is None else UNKNOWN
     assert errors(connecting(client, id), 12) == [unknown] * 10 + [OVER] * 2
     assert connecting(client, id)()["advice"]["interval"] == 1000
     # Others are not affected, and neither is the client's own session.

@@ -8,7 +8,7 @@ from tests.unit.bayeux.second_lives import RestartableServer, take
 
 TAKEN = "402::session_taken"
 UNKNOWN = "402::session_unknown"
-NO_COOKIE = "402::cookie_missing"
+NO_COOKIE = "402:send the cookie:cookie_missing"
 
 
 def taken(browser: str = "mine") -> tuple[RestartableServer, Client, Client]:
