@@ -19,7 +19,7 @@ from tests.browser.console.world import RULES, World, examined, ordinary
 from tests.serving import Server, kill_orphans_in
 from tests.store.servers import ValkeyServer
 
-SIZES = {"desk": (1440, 900), "tablet": (768, 1024), "phone": (375, 780)}
+SIZES = {"wide": (1920, 1080), "desk": (1200, 900), "phone": (375, 780)}
 SCHEMES = ("light", "dark")
 # The limits of the alerts that are raised.
 LIMITS = {"oldest": 1000, "letters": 1}
@@ -70,7 +70,19 @@ class Studio:
 
 
 def welcome(studio: Studio, page: Page, _: str) -> None:
-    page.goto(studio.server.url, wait_until="networkidle")
+    page.goto(studio.server.url)
+    expect(page.locator("#state")).to_contain_text("Listening")
+
+
+def walked(studio: Studio, page: Page, kind: str) -> None:
+    """The welcome page after its last step."""
+    welcome(studio, page, kind)
+    page.get_by_role("button", name="Send").click()
+    page.get_by_role("button", name="Refuse").click()
+    page.get_by_label("token").fill((studio.data / "admin-token").read_text().strip())
+    page.get_by_role("button", name="Show the letter").click()
+    page.get_by_role("button", name="Replay").click()
+    expect(page.locator("li.done")).to_have_count(4)
 
 
 def chat_door(studio: Studio, page: Page, _: str) -> None:
@@ -205,6 +217,7 @@ def editing(studio: Studio, page: Page, kind: str) -> None:
 
 POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "welcome": welcome,
+    "welcome-walked": walked,
     "chat-door": chat_door,
     "chat": chat,
     "chat-wire": chat_wire,

@@ -149,6 +149,22 @@ def test_replays_are_sorted_where_they_are_shown(page: Page) -> None:
     page.unroute_all(behavior="wait")
 
 
+def test_an_operator_compares_25_rows_on_a_screen(page: Page, world: World) -> None:
+    for number in range(1, 31):
+        world.receiver(f"row{number}/1")
+    usual = page.viewport_size
+    assert usual is not None
+    page.set_viewport_size({"width": 1200, "height": 900})
+    look_at(page, "#/sessions?prefix=row")
+    expect(page.locator("tbody tr")).to_have_count(30)
+    page.get_by_role("button", name="Compact").click()
+    shown = "rows => rows.filter((row) => row.getBoundingClientRect().bottom <= innerHeight).length"
+    fitting = page.locator("tbody tr").evaluate_all(shown)
+    page.get_by_role("button", name="Compact").click()
+    page.set_viewport_size(usual)
+    assert fitting >= 25
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_tables_are_compact_if_the_operator_wants_it_from_then_on(page: Page, width: int) -> None:
     usual = page.viewport_size
