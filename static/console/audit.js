@@ -12,6 +12,6 @@ export async function show(app, rest, {sort}) {
         ["Outcome", ({outcome}) => badge(outcome, outcome === "ok" ? "good" : "bad"), "", "outcome"],
         ["Details", ({detail}) => (Object.keys(detail).length
             ? h("details", {}, h("summary", {}, "show"), json(detail)) : "")],
-    ], (cursor, limit) => app.api.get("audit", {sort, cursor, limit}), "No changes yet.", order(["audit"], {sort}));
+    ], (cursor, limit) => app.api.get("audit", {sort, cursor, limit}), "No changes yet: what operators do, such as a replay or a hold, is listed here.", order(["audit"], {sort}));
     return [h("h1", {}, "Audit"), found];
 }

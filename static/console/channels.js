@@ -29,7 +29,7 @@ const list = (app, chosen) => parts(app, "Channels", [
         ? link(count(subscribers), "sessions", {channel: name}) : "0"), "number", "subscribers"],
     ["Messages per second", (channel) => (channel.rate === null ? "–" : rate(channel.rate)), "number", "rate"],
     ["Dead letters", ({name, letters}) => lettersOf(name, letters), "number", "letters"],
-], (cursor, limit) => app.api.get("channels", {...chosen, cursor, limit}), "No matching channels.", order(["channels"], chosen));
+], (cursor, limit) => app.api.get("channels", {...chosen, cursor, limit}), "No matching channels: they appear here when a client subscribes.", order(["channels"], chosen));
 
 const lettersOf = (channel, number) => (number === 0 ? "0"
     : link(number === null ? "show" : count(number), "dead", "letters", {channel}));

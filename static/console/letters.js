@@ -18,7 +18,7 @@ export async function letters(app, chosen) {
         ["Why", why, "", "said"],
         ["Attempts", ({attempts}) => count(attempts), "number", "attempts"],
         ["State", ({state}) => badge(state, state === "new" ? "" : "good"), "", "state"],
-    ], (cursor, limit) => app.api.get("dead-letters", {...chosen, cursor, limit}), "No matching dead letters.",
+    ], (cursor, limit) => app.api.get("dead-letters", {...chosen, cursor, limit}), "No matching dead letters: nothing died, or the conditions exclude it.",
     order(["dead", "letters"], chosen));
     const isKind = "fingerprint" in chosen;
     const {sort, ...given} = chosen;

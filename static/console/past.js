@@ -105,7 +105,7 @@ function table(past, chosen) {
         number("Died", count, "dead"),
         number("Sessions", count, "sessions"),
         ["Began", ({began}) => began, "", "began"],
-    ], rows, "No server ran.", order([""], chosen, "past"));
+    ], rows, "No server ran in this time: choose a later one.", order([""], chosen, "past"));
 }
 
 /** Who came most often. A count may be too low by what is said behind it. */

@@ -24,7 +24,7 @@ async function list(app, order) {
         ["Sent", ({sent}) => count(sent), "number", "sent"],
         ["Acknowledged", ({acked}) => count(acked), "number", "acked"],
         ["Died again", ({died_again}) => count(died_again), "number", "died_again"],
-    ], ask, "No replays yet.", order);
+    ], ask, "No replays yet: begin one from a list of dead letters.", order);
     return [h("h1", {}, "Replays"), found];
 }
 

@@ -39,7 +39,7 @@ async function list(app, chosen) {
         ["Seen", ({last_seen}) => when(last_seen), "", "last_seen"],
         // Only one of several workers has a number.
         ...("shard" in app.about ? [["Shard", ({shard}) => count(shard), "number", "shard"]] : []),
-    ], (cursor, limit) => app.api.get("sessions", {...chosen, cursor, limit}), "No matching sessions.",
+    ], (cursor, limit) => app.api.get("sessions", {...chosen, cursor, limit}), "No matching sessions: they begin when clients connect. Remove conditions to see all.",
     order(["sessions"], chosen));
     return [
         h("h1", {}, "Sessions"),

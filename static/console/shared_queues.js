@@ -17,7 +17,7 @@ const SUBJECTS = {
     key: "subject",
     name: ({subject}) => subject,
     columns: [["", ({subject}) => link("its sessions", "sessions", {prefix: `${subject}/`})]],
-    nothing: "No messages wait for subjects.",
+    nothing: "No messages wait for subjects: a publish with destinations and forceQueuing lets them wait.",
     about: "Messages to a subject wait while none of its sessions takes them.",
     nobody: "The subject has no session.",
     discarded: "All messages that wait for the subject are discarded permanently, without dead letters.",
@@ -34,7 +34,7 @@ const WORK = {
     key: "channel",
     name: ({channel}) => channel,
     columns: [["Receivers", (each) => count(each.receivers), "number", "receivers"]],
-    nothing: "No messages wait in work queues.",
+    nothing: "No messages wait in work queues: channels are work queues by the setting work_queue.",
     about: "Each message goes to one receiver. Messages wait while no receiver has room for them.",
     nobody: "No session has subscribed to this channel.",
     discarded: "All messages that wait in the work queue are discarded permanently, without dead letters. " +

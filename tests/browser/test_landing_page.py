@@ -142,17 +142,6 @@ def test_without_an_administration_the_page_says_where_letters_are(
     expect(said(page, "refusing")).to_contain_text("Refused")
 
 
-def test_a_server_with_a_login_is_named(
-    profile: BrowserContext, servers: Servers, tmp_path: Path
-) -> None:
-    key = tmp_path / "key"
-    key.write_text("k" * 32)
-    page = profile.new_page()
-    page.goto(servers.with_settings({"login_keys": str(key)}).url)
-    expect(page.locator("#state")).to_contain_text("The server has a login")
-    expect(page.get_by_role("button", name="Send")).to_be_disabled()
-
-
 @pytest.mark.parametrize("kind", ["sh", "js", "py"])
 def test_the_code_on_the_page_does_what_it_says(
     kind: str, page: Page, other_profile: BrowserContext, server: Server, tmp_path: Path
