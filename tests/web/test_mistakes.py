@@ -168,7 +168,7 @@ async def subscribe_a_generator(client: Client) -> None:
     async def each(message: object) -> Any:
         yield message
 
-    await client.subscribe("/a", each)  # type: ignore[arg-type]
+    await client.subscribe("/a", each)
 
 
 async def respond_with_nothing(client: Client) -> None:
