@@ -334,10 +334,12 @@ static/cometd/.installed: static/npm/package-lock.json
 
 # What tests install in empty environments: what a release uploads, and the locked packages with it.
 .PHONY: setup-artefacts
-setup-artefacts: $(STAMPS)/artefacts
+setup-artefacts: docs # before the server is installed, whose files they are
+	@$(AGAIN) $(STAMPS)/artefacts
 $(STAMPS)/artefacts: $(STAMPS)/holdfast requirements.lock requirements-install.lock
 	@echo 'building what a release uploads'
 	@$(AGAIN) --silent dist DIST=$(VENV)/artefacts >/dev/null
+	@rm -rf $(VENV)/packages
 	@$(PIP) download --require-hashes --only-binary :all: -d $(VENV)/packages \
 	    -r requirements.lock -r requirements-install.lock
 	@mkdir -p $(@D) && touch $@

@@ -76,7 +76,9 @@ def _commit_of(release: str) -> str:
 
 def _name(code: Path, release: str) -> None:
     """Let the code find its version: it asks for a distribution of the name that it had."""
-    name = _FORMER_NAMES.get(release, "holdfast-bayeux")
-    (metadata := code / f"{name.replace('-', '_')}-{release}.dist-info").mkdir()
-    text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n"
-    (metadata / "METADATA").write_text(text)
+    former = _FORMER_NAMES.get(release)
+    # No server runs beside the client of another version.
+    for name in (former,) if former else ("holdfast-bayeux", "holdfast-bayeux-client"):
+        (metadata := code / f"{name.replace('-', '_')}-{release}.dist-info").mkdir()
+        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n"
+        (metadata / "METADATA").write_text(text)
