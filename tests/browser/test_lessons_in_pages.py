@@ -5,11 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.clients.node_client import require_node
-from tests.lessons import follow
-from tests.pages import ROOT
-
-LESSONS = [ROOT / "docs" / "tutorials" / "chat.md"]
+from tests.lessons import LESSONS_IN_A_BROWSER, follow
 
 
 class Visitor:
@@ -33,9 +29,8 @@ class Visitor:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("page", LESSONS, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", LESSONS_IN_A_BROWSER, ids=lambda page: page.stem)
 def test_what_a_lesson_shows_in_a_browser_happens(
     page: Path, profile: BrowserContext, tmp_path: Path
 ) -> None:
-    require_node()
     follow(page, tmp_path, Visitor(profile))
