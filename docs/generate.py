@@ -6,6 +6,7 @@ out of date. A table is between the comments `<!-- made by docs.generate: NAME -
 """
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, starmap
 from pathlib import Path
@@ -15,7 +16,7 @@ import orjson
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from docs import listing
+from docs import listing, reference_pages
 from holdfast.bayeux.assembly import assemble
 from holdfast.bayeux.leaving.table import TABLE
 from holdfast.bayeux.server import Bayeux
@@ -50,143 +51,7 @@ from holdfast.web.scheduling.speaking import OwnStoreRight
 
 DOCS = Path(__file__).parent
 CONSOLE = DOCS.parent / "static/console"
-
-MEANINGS = {
-    ErrorReply.CHANNEL_MISSING: "The message has no `channel`, or an unsubscribe names a channel "
-    "to which the session has not subscribed",
-    ErrorReply.DATA_MISSING: "The publish has no `data` (`null` is data)",
-    ErrorReply.DELIVERY_INVALID: "`ext.delivery` has an unknown or unsupported option or verdict, "
-    "or one with a wrong value; the error names it",
-    ErrorReply.NOT_SUPPORTED: "The channel, or a key of `ext`, belongs to a feature that "
-    "this server does not have, or not with several workers, or there is no such meta channel; the "
-    "error names it",
-    ErrorReply.ADVICE_INVALID: "`advice` is not an object",
-    ErrorReply.EXT_INVALID: "`ext` is not an object, or one of its keys, such as `ack`, cannot "
-    "be read, or is an ack of a session whose handshake did not ask for acks; the error names it",
-    ErrorReply.HANDSHAKE_BATCHED: "The request also contains a handshake",
-    ErrorReply.TEXT_INVALID: "A string in the message has half of a surrogate pair, for example "
-    "from an emoji cut in two",
-    ErrorReply.NUMBER_INVALID: "A number in the message is beyond the range of doubles, such as "
-    "1e400",
-    ErrorReply.LOGIN_DENIED: "The token that should renew the client's "
-    "[login](../how-to/login.md) is "
-    "invalid, or another subject's",
-    ErrorReply.BACKEND_UNAVAILABLE: "The [backend](../how-to/backend.md), which decides about "
-    "this, does not "
-    "answer now, or not clearly; nothing was done, so try again later",
-    ErrorReply.CREDENTIALS_IN_URL: "The message brings `ext.authentication` in a URL, by "
-    "[callback-polling](callback-polling.md): use another transport, or log in with a cookie or a "
-    "proxy",
-    ErrorReply.MESSAGE_TOO_DEEP: "The message is nested deeper than `max_depth`",
-    ErrorReply.REQUEST_MALFORMED: "The request is not JSON, not made of objects, or empty; the "
-    "error says what is wrong and where, as in `400:not JSON at byte 17:request_malformed`; the "
-    "first byte is 0, and the first message 1",
-    ErrorReply.TRANSPORT_UNKNOWN: "No enabled transport accepts the request; "
-    "[callback-polling](callback-polling.md) is off by default",
-    ErrorReply.CALLBACK_INVALID: "The name of the JSONP callback is too long or invalid",
-    ErrorReply.CLIENT_ID_MISSING: "The message has no `clientId`, which the reply to a handshake "
-    "gives",
-    ErrorReply.COOKIE_MISSING: "The request has no cookie `BAYEUX_BROWSER`, so it does not "
-    "[show](sessions.md#identity) whose session it is for",
-    ErrorReply.SESSION_TAKEN: "Another client has taken the [named session](named-sessions.md) "
-    "over; the advice is not to come back. Only the client that had the session is told",
-    ErrorReply.SESSION_UNKNOWN: "No such session, or it belongs to another browser. The reply to "
-    "a connect advises a handshake, and so does the reply to a [new client](sessions.md#identity) "
-    "whose socket opened too late",
-    ErrorReply.HANDSHAKE_DENIED: "The [login](../how-to/login.md) failed, or the security policy "
-    "or an "
-    "extension denied the handshake; with `no_login`, the server has no login, and the token is no "
-    "operator's",
-    ErrorReply.CHANNEL_CREATE_DENIED: "The publish may not create the channel",
-    ErrorReply.PUBLISH_DENIED: "A rule, the policy or an authorizer denied the publish",
-    ErrorReply.CREATE_DENIED: "The subscription may not create the channel, or it names a pattern "
-    "or an unknown channel below `/meta`",
-    ErrorReply.SUBSCRIBE_DENIED: "A rule, the policy or an authorizer denied the subscription, or "
-    "it names a meta channel that exists",
-    ErrorReply.SUBSCRIPTION_MISSING: "The message has no `subscription`",
-    ErrorReply.SUBSCRIPTION_INVALID: "`subscription` is neither a channel nor a non-empty array "
-    "of channels",
-    ErrorReply.UNSUBSCRIBE_FAILED: "The unsubscribe names a meta channel",
-    ErrorReply.SESSION_NAME_DENIED: "The client may not use this session name",
-    ErrorReply.SESSIONS_EXCEEDED: "The subject, or the `browser` or `address` that the error "
-    "names, has the maximum number of named sessions",
-    ErrorReply.ORIGIN_DENIED: "The page's origin is neither the server's own nor in the setting "
-    "that the error names, `allow_origin`; if it names none, a "
-    "[callback-polling](callback-polling.md#who-is-served) request does not show its page",
-    ErrorReply.DESTINATION_DENIED: "The destination takes no [point-to-point](point-to-point.md) "
-    "messages",
-    ErrorReply.OFFSET_INVALID: "The `offset` of a [read](../how-to/streams.md) is empty, "
-    "malformed or of the "
-    "future, or a parameter is given twice",
-    ErrorReply.HISTORY_MISSING: "The channel [keeps](replay.md) no messages",
-    ErrorReply.TICKET_EXPIRED: "The [ticket](../how-to/streams.md#login-and-limits) in the URL "
-    "has ended: "
-    "get another one",
-    ErrorReply.HISTORY_LOST: "Messages after the `offset` of the [read](../how-to/streams.md) "
-    "have left the "
-    "history, or the offset is of another store; `next` says where to go on",
-    ErrorReply.READERS_EXCEEDED: "As many requests wait for messages as the setting that the error "
-    "names allows, `max_readers` or `quota_readers`",
-    ErrorReply.DESTINATION_UNKNOWN: "The [destination](point-to-point.md) is unknown, and the "
-    "message may not wait for it",
-    ErrorReply.DESTINATION_FULL: "The queue of the [destination](point-to-point.md) is full, or "
-    "the server has no room for another queue or session",
-    ErrorReply.MESSAGE_DELETED: "An extension dropped the message",
-    ErrorReply.CHANNEL_INVALID: "`channel` is not a channel name, or the publish names a pattern",
-    ErrorReply.MESSAGE_ID_INVALID: "`id` is neither letters and digits nor 1 to 255 printable "
-    "ASCII characters, or a remote call has a longer one",
-    ErrorReply.CONNECTION_TYPES_UNSUPPORTED: "The handshake names no connection type that the "
-    "server supports",
-    ErrorReply.REQUEST_TIMEOUT: "The request was not complete within `request_timeout`",
-    ErrorReply.CONNECT_SUPERSEDED: "A newer connect of the session superseded this held connect",
-    ErrorReply.ERASE_DENIED: "The client may not erase these [topics](topics.md)",
-    ErrorReply.HISTORY_DENIED: "The client may not see what the channel [keeps](replay.md)",
-    ErrorReply.REPLAY_DENIED: "The client may not begin in what the channel [keeps](replay.md)",
-    ErrorReply.PRESENCE_DENIED: "The client may not see who is on the channel: "
-    "[presence](presence.md)",
-    ErrorReply.TOPIC_READONLY: "The topic is `readonly`, and has its only message",
-    ErrorReply.MESSAGE_TOO_LARGE: "The message is larger than `max_message_size`",
-    ErrorReply.REQUEST_TOO_LARGE: "The request exceeds `max_request_size` (inflated), `max_batch` "
-    "or `max_values`",
-    ErrorReply.SUBSCRIPTIONS_EXCEEDED: "The session would have more than `max_subscriptions` or, "
-    "with `filter`, `max_session_filters`",
-    ErrorReply.HOST_UNKNOWN: "The server does not serve the name in `Host`; see `host_name`",
-    ErrorReply.MEDIA_TYPE_UNSUPPORTED: "The request is multipart, or has an unknown charset or "
-    "content encoding",
-    ErrorReply.SERVER_FAULT: "The server, or a policy, authorizer, service or extension, failed; "
-    "the server's log has the cause. The reply to a handshake advises when to retry",
-    ErrorReply.BUDGET_EXCEEDED: "The address or the subject has used up the "
-    "[budget](limits.md#budgets) that the error names; the advice or `Retry-After` "
-    "says when "
-    "to retry",
-    ErrorReply.WEBSOCKET_VERSION_UNSUPPORTED: "The upgrade asks for a version other than 13",
-    ErrorReply.TRANSFER_CODING_UNSUPPORTED: "`Transfer-Encoding` is not `chunked` alone",
-    ErrorReply.SUBSCRIPTIONS_USED_UP: "All sessions together would have more than "
-    "`max_total_subscriptions`, or with `filter`, `max_filters`",
-    ErrorReply.REQUEST_DENIED: "The client may not send [requests](requests.md) on this channel",
-    ErrorReply.REPLY_DENIED: "The client may not [reply](requests.md#replies) here: it was not "
-    "handed such a request; or `ext.replyTo` is not below its own channel",
-    ErrorReply.NO_RESPONDERS: "Nobody can answer the [request](requests.md)",
-    ErrorReply.TIMEOUT: "No reply to the [request](requests.md) came in time",
-    ErrorReply.DUPLICATE_REPLY: "The request has its [reply](requests.md#replies) already",
-    ErrorReply.LATE_REPLY: "The [reply](requests.md#replies) came after its request had ended, and "
-    "became a dead letter",
-    ErrorReply.RESPONDER_ERROR: "The last receiver of the [request](requests.md) refused it, with "
-    "the code that the error names",
-    ErrorReply.REQUESTS_EXCEEDED: "The session would have more than `max_outstanding` requests",
-    ErrorReply.REQUESTS_USED_UP: "All sessions together would have more than "
-    "`max_total_outstanding` requests",
-    ErrorReply.TOPICS_USED_UP: "The publish would make one more topic than `max_topics`",
-    ErrorReply.PUBLISHES_EXCEEDED: "Too many publishes of the session wait for the store",
-    ErrorReply.CHANNEL_HELD_BACK: "The channel is held back, and the publish has `refuseHeld`",
-    ErrorReply.STORE_UNAVAILABLE: "The store is unavailable or refused the message. With "
-    "`unknown`, the message may or may not be stored",
-    ErrorReply.SHARD_UNAVAILABLE: "Another shard did not answer in time, or is too far behind: "
-    "try again",
-    ErrorReply.SERVER_BUSY: "The server refused the handshake (rate, load, `max_sessions` or "
-    "stopping); the advice says when to retry. As the status of a whole request: the server is "
-    "overloaded or failed",
-}
+EXPLAINED = DOCS.parent / "app/bayeux/wire/errors.toml"
 
 
 def settings() -> str:
@@ -244,13 +109,26 @@ def _default(field: FieldInfo) -> str:
     return f"`{shown}` ({readable})" if readable else f"`{shown}`"
 
 
+def explanations() -> dict[str, dict[str, str]]:
+    """What each error of replies means, why it happens, and what to do about it."""
+    return tomllib.loads(EXPLAINED.read_text("utf-8"))
+
+
 def errors() -> str:
-    """The table of errors in replies, by code."""
-    rows = [
-        _row(f"`{error.code}:…:{error.value[1]}`", MEANINGS[error])
+    """The errors in replies, by code, each with a heading to link to."""
+    texts = explanations()
+    parts = [
+        f"### {error.code} {error.reason}\n\n"
+        f"{_sentence(text['means'])}\n\n"
+        f"*Why:* {text['why']}\n\n*What to do:* {text['do']}\n"
         for error in sorted(ErrorReply, key=lambda error: error.code)
+        for text in [texts[error.reason]]
     ]
-    return _table(("Error", "When"), rows)
+    return "\n" + "\n".join(parts) + "\n"
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
 
 
 def error_codes() -> str:
@@ -381,7 +259,7 @@ TABLES = {
     "channels": (DOCS / "reference" / "settings.md", channels),
     "webhooks": (DOCS / "how-to" / "webhooks.md", webhooks),
     "backend": (DOCS / "how-to" / "backend.md", backend),
-    "errors": (DOCS / "reference" / "protocol.md", errors),
+    "errors": (DOCS / "reference" / "error-codes.md", errors),
     "error codes": (DOCS / "reference" / "error-codes.md", error_codes),
     "metrics": (DOCS / "reference" / "metrics.md", metrics),
     "alerts": (DOCS / "how-to" / "monitoring.md", alerts),
@@ -389,6 +267,9 @@ TABLES = {
     "requests": (DOCS / "reference" / "administration.md", requests),
     "commands": (DOCS / "reference" / "command-line.md", commands),
     "leaving": (DOCS / "building" / "succession.md", leaving),
+    "options": (DOCS / "reference" / "commands.md", reference_pages.commands),
+    "python": (DOCS / "reference" / "python.md", reference_pages.python),
+    "javascript": (DOCS / "reference" / "javascript.md", reference_pages.javascript),
     "console steps": (CONSOLE / "steps.js", console_steps),
     "console lists": (CONSOLE / "listed.js", console_lists),
 }

@@ -18,7 +18,7 @@ from holdfast.bayeux.meta.reading import most_verdicts, verdicts_of
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.subscription_details import known_details
 from holdfast.bayeux.wire.codec import Json
-from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.errors import PAGE, ErrorReply, Refused, anchor_of
 from holdfast.bayeux.wire.terms import Terms, TermsInvalid, asks_for_terms, check_names
 from holdfast.delivery.basics.channels import canonical
 from holdfast.delivery.basics.json_text import to_json
@@ -41,13 +41,18 @@ _START = (
 
 
 class DeliveryWire(ServerExtension):
-    """Negotiates verdicts and terms."""
+    """Negotiates verdicts and terms.
+
+    Args:
+        docs: The URL of the documentation, in which replies name the page of their error, as
+            `ext.see`. Empty if there is none.
+    """
 
     owns: ClassVar[frozenset[str]] = frozenset({"delivery"})
 
-    def __init__(self, server: ServerApi) -> None:
+    def __init__(self, server: ServerApi, docs: str = "") -> None:
         self._server = server
-        self._session_extension = _DeliveryWireOfSession()
+        self._session_extension = _DeliveryWireOfSession(docs and docs + PAGE)
         self._decorators = (DeliveryDecorator(server.node),)
         server.services.add(SERVICE, server.judge_by_call)
 
@@ -105,7 +110,10 @@ class DeliveryWire(ServerExtension):
 
 
 class _DeliveryWireOfSession(SessionExtension):
-    """Sends a new client its terms. The core applies verdicts, before all extensions."""
+    """Sends a new client its terms, and the pages of errors. The core applies verdicts first."""
+
+    def __init__(self, errors: str) -> None:
+        self._errors = errors
 
     def outgoing(
         self,
@@ -127,6 +135,9 @@ class _DeliveryWireOfSession(SessionExtension):
                 agreed["lostSubscriptions"] = list(details.lost)
                 details.lost = dict.fromkeys(details.lost, True)
             reply.setdefault("ext", {})["delivery"] = agreed
+        elif self._errors and "error" in reply:
+            see = self._errors + anchor_of(reply["error"])
+            reply["ext"] = {**reply.get("ext", {}), "see": see}
 
 
 # The delivery data of events

@@ -109,7 +109,7 @@ class ClientLogin:
         if self.token_file is None or error.text != _DENIED:
             return None
         why = expired(self.token_file, time.time())
-        return None if why is None else f"{error}: {why}"
+        return None if why is None else error.with_place(f"{error.said}: {why}")
 
     def run(self, conversation: Callable[[], Awaitable[None]]) -> bool:
         """Run a conversation; return False if it was interrupted. A failure ends the program."""
@@ -137,10 +137,10 @@ def refusal(error: ReplyError) -> str:
     """Return why the server refused a message, and what to do about it."""
     advice = None if "no_login" in error.arguments else _ADVICE.get(error.text)
     if advice is not None:
-        return f"{error.said}: {advice}"
-    is_explained = str(error) != error.said
+        return error.with_place(f"{error.said}: {advice}")
+    is_explained = error.args[0] != error.said
     if not is_explained and error.code in (401, 403):
-        return f"{error.said}: {_LOG_IN}"
+        return error.with_place(f"{error.said}: {_LOG_IN}")
     return str(error)
 
 

@@ -22,6 +22,8 @@ from holdfast.client.wire import part_of
 
 # The error of a message whose session another client has.
 _TAKEN = "session_taken"
+# The page of all errors, below the address of a server that has its documentation.
+_PAGE = "docs/reference/error-codes/"
 # The longest text of a verdict that is taken from an exception.
 _MOST_TEXT = 1000
 # The codes, and those below them, after which the server takes later messages back.
@@ -37,12 +39,18 @@ class ClientError(Exception):
 
 
 class ReplyError(ClientError):
-    """The server refused a message; `code` is a number such as 403."""
+    """The server refused a message; `code` is a number such as 403.
+
+    `see` is where the documentation explains the error: a URL, if the server has named one, or the
+    page's path; empty for what is not explained.
+    """
 
     def __init__(self, reply: Mapping[str, Any]) -> None:
         error = str(reply.get("error") or "500::unknown")
         code, _, rest = error.partition(":")
-        arguments, _, self.text = rest.partition(":")
+        arguments, _, self.text = rest.rpartition(":")
+        page = f"{_PAGE}#{code}-{self.text}" if code.isdigit() and self.text else ""
+        self.see = str(part_of(reply, "ext", "see") or page)
         self.code = int(code) if code.isdigit() else 500
         self.arguments = tuple(arguments.split(",")) if arguments else ()
         self.reply = reply
@@ -50,6 +58,13 @@ class ReplyError(ClientError):
         self.said = f"{reply.get('channel')}: {error}"
         advice = on_reply(self.text, self.arguments)
         super().__init__(f"{self.said}: {advice}" if advice else self.said)
+
+    def __str__(self) -> str:
+        return self.with_place(str(self.args[0]))
+
+    def with_place(self, text: str) -> str:
+        """Return a text about this error, with where the documentation explains it."""
+        return f"{text}; see {self.see}" if self.see else text
 
 
 class RequestFailed(ReplyError):

@@ -125,7 +125,7 @@ class Requests:
         except TimeoutError:
             error = failure(channel, 408, "timeout")
             if request.outgoing is None:
-                error.args = (f"{error}: {_NO_ROOM}",)
+                error.args = (f"{error.args[0]}: {_NO_ROOM}",)
             raise error from None
 
     async def _replies(self, request: _Request) -> list[Message]:

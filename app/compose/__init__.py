@@ -36,6 +36,7 @@ from holdfast.compose.listeners import (
     warn,
 )
 from holdfast.compose.listening import MAIN, ListeningSockets, listen, listen_for_commands
+from holdfast.compose.manual import docs_url
 from holdfast.compose.opening import open_storage
 from holdfast.compose.placement import Placement, alone
 from holdfast.compose.running_server import RunningServer
@@ -387,7 +388,7 @@ def _install_extensions(
     stack: AsyncExitStack,
 ) -> None:
     if settings.delivery:
-        server.extend(DeliveryWire(server))
+        server.extend(DeliveryWire(server, docs_url(settings)))
     if settings.ack:
         announces_batch = settings.allow_message_delivery_during_handshake
         server.extend(Ack(server, announces_batch=announces_batch))

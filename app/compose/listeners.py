@@ -3,10 +3,8 @@
 import logging
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import holdfast
 from holdfast.bayeux.server import Bayeux
 from holdfast.compose.administration import Administered
 from holdfast.compose.connection_limits import ConnectionLimits, make_limits
@@ -14,6 +12,7 @@ from holdfast.compose.directory_watch import DirectoryWatch
 from holdfast.compose.endpoint import hosts_of
 from holdfast.compose.listen_addresses import ListenAddresses, log_where_admin_is
 from holdfast.compose.listening import ADMIN, MAIN, ListeningSockets
+from holdfast.compose.manual import PAGES, served_docs
 from holdfast.compose.storage import Storage
 from holdfast.settings import Settings
 from holdfast.web.admin.figure_readings import OwnFigures
@@ -29,7 +28,6 @@ from holdfast.web.application import (
 from holdfast.web.front.listener import Listener
 from holdfast.web.http import aiohttp_parts
 from holdfast.web.prometheus.metrics import Metrics, MetricsPage
-from holdfast.web.site.documentation import PREFIX, Documentation, find_documentation
 from holdfast.web.site.static_files import read_files
 from holdfast.web.streams.reading_routes import Reading
 from holdfast.web.websockets.websocket import WebSocketFrontEnd
@@ -40,8 +38,6 @@ if TYPE_CHECKING:
     from holdfast.web.streams.homes_asked import Asking
 
 log = logging.getLogger(__name__)
-
-_PAGES = Path(holdfast.__file__).parent / "static"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +113,7 @@ async def open_listeners(
     endpoint, timeout_s = parts.endpoint, settings.shutdown_timeout / 1000
     admin = parts.administration.application
     limits = make_limits(endpoint.notices, has_admin_apart=addresses.admin is not None)
-    files = read_files(_PAGES)
+    files = read_files(PAGES)
     listeners: dict[str, Listener] = {}
     metrics = await _metrics(parts, limits, stack)
     add_metrics_of_operators(admin, metrics)
@@ -139,7 +135,7 @@ async def open_listeners(
         shards=ONE_SHARD if forwarding is None else forwarding.shards.to_json(),
         divider=None if forwarding is None else forwarding.divider,
         reading=_reading(parts) if settings.streams else None,
-        docs=_docs(settings),
+        docs=served_docs(settings),
     )
     main = Listener(application, addresses.main, limits.main, shutdown_timeout_s=timeout_s)
     listeners[MAIN] = main
@@ -171,13 +167,6 @@ def _reading(parts: ServedApplications) -> Reading:
         return asking_here(endpoint.bayeux, endpoint.scheduler.next_reader)
 
     return Reading(endpoint, asking, parts.administration.logins)
-
-
-def _docs(settings: Settings) -> Documentation | str:
-    """Return the documentation, or where it is; empty if it was not built, or is not wanted."""
-    if settings.docs_url != PREFIX:
-        return settings.docs_url
-    return find_documentation(_PAGES) or ""
 
 
 def _sign_in(settings: Settings) -> list[str]:

@@ -41,7 +41,13 @@ export async function letters(app, chosen) {
 /** Why a letter died: what its receiver said, before the code and what that means. */
 export function why({code, reason, said}) {
     const meaning = said ? reason.slice(0, reason.length - said.length) : reason;
-    return [said && [said, h("br")], h("span", {class: said ? "faint small" : ""}, meaning.replace(/: $/u, ""), " (", mono(code), ")")];
+    return [said && [said, h("br")], h("span", {class: said ? "faint small" : ""}, meaning.replace(/: $/u, ""), " (", explained(code), ")")];
+}
+
+/** A code, which leads to the page of all codes if the server has its documentation. */
+function explained(code) {
+    const docs = document.querySelector("a.manual")?.href;
+    return docs ? h("a", {href: `${docs}reference/error-codes/#all-codes`}, mono(code)) : mono(code);
 }
 
 /** Why the latest letter of a group died. */

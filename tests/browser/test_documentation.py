@@ -58,3 +58,24 @@ def test_the_list_for_programs_names_pages_that_are_there() -> None:
     assert len(links) > 50
     for link in links:
         assert (DOCS / link / "index.html.gz").is_file(), link
+
+
+def test_an_operator_tries_a_route_with_a_token(profile: BrowserContext, server: Server) -> None:
+    page = profile.new_page()
+    complaints, _ = listen_to(page)
+    page.goto(f"{server.url}/docs/reference/try/")
+    page.get_by_label("Token").fill((server.data / "admin-token").read_text())
+    page.get_by_role("button", name="Show the routes").click()
+    page.get_by_role("combobox", name="Route").select_option("get /sessions")
+    page.get_by_role("textbox", name="prefix").fill("nobody/")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_label("Answer")).to_contain_text('"items": []')
+    assert findings(page) == []
+    assert complaints == []
+
+
+def test_an_error_leads_to_its_place(profile: BrowserContext, server: Server) -> None:
+    page = profile.new_page()
+    page.goto(f"{server.url}/docs/reference/error-codes/#402-session_unknown")
+    heading = page.get_by_role("heading", name="402 session_unknown")
+    expect(heading).to_be_in_viewport()

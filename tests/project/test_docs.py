@@ -42,6 +42,13 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
+def is_for_users(page: Path) -> bool:
+    """Whether it is below `docs/`, not its index, and not for builders."""
+    return page.parent not in (ROOT, ROOT / "docs", ROOT / "docs" / "building") and (
+        ROOT / "docs" in page.parents
+    )
+
+
 def code_in(language: str) -> list[Block]:
     return [block for page in PAGES for block in blocks(page) if block.language == language]
 
@@ -62,6 +69,16 @@ def test_the_page_of_all_pages_links_to_every_other_and_the_readme_to_it() -> No
     assert "docs/README.md" in links(README)
     linked = {(everything.parent / link).resolve() for link in links(everything)}
     assert {page for page in PAGES if page != everything} <= linked
+
+
+@pytest.mark.parametrize("page", [each for each in PAGES if is_for_users(each)], ids=name_of)
+def test_each_page_for_users_ends_with_what_to_read_next(page: Path) -> None:
+    *_, last = page.read_text("utf-8").strip().split("\n\n")
+    is_list = re.search(
+        r"^## .*[Nn]ext.*\n\n" + re.escape(last), page.read_text("utf-8"), re.MULTILINE
+    )
+    assert last.startswith("**Next:** [") or is_list
+    assert re.search(r"\]\([^)]+\.md[)#]", last)
 
 
 def test_the_readme_is_short() -> None:
@@ -178,7 +195,9 @@ def test_commands_on_pages_exist_and_have_the_options_shown(page: Path) -> None:
 def commands_of(page: Path) -> list[str]:
     """The words after `holdfast` in commands and tables, up to the end of one command."""
     text = page.read_text("utf-8").replace("\\\n", " ")
-    found = re.findall(r"^(?:\| `)?(?:\.venv/bin/)?holdfast ([a-z][^\n|>&`]*)", text, re.MULTILINE)
+    found = re.findall(
+        r"^(?:\| `)?(?:\.venv/bin/)?holdfast ([a-z](?:'[^'\n]*'|[^\n|>&`])*)", text, re.MULTILINE
+    )
     return [line for line in found if line.split()[0] in COMMANDS]
 
 

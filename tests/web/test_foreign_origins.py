@@ -9,7 +9,10 @@ from tests.web.requests import HANDSHAKE, encode, post
 from tests.web.rig import FrontEnd, Rig
 
 EVIL = "https://evil.test"
-LINE = "a request from the origin {} was refused: allow_origin does not have it"
+LINE = (
+    "a request from the origin {} was refused: allow_origin does not have it; "
+    "see docs/reference/error-codes/#403-origin_denied"
+)
 JSON = "Content-Type: application/json;charset=UTF-8"
 HELLO = encode(HANDSHAKE)
 OPTIONS = Settings(

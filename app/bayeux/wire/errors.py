@@ -7,12 +7,17 @@ from typing import Any, Final
 
 from holdfast.bayeux.wire.operation import Operation
 
+# Where the page of all errors is below the address of the documentation.
+PAGE: Final = "reference/error-codes/"
 # What refusals say that the backend decided.
 BY_BACKEND: Final = "denied_by_backend"
 
 
 class ErrorReply(Enum):
-    """A row of the table: code and text; arguments are added when it is sent."""
+    """A row of the table: code and text; arguments are added when it is sent.
+
+    `errors.toml`, beside this module, explains each row.
+    """
 
     CHANNEL_MISSING = (400, "channel_missing")
     DATA_MISSING = (400, "data_missing")
@@ -98,9 +103,20 @@ class ErrorReply(Enum):
     def reason(self) -> str:
         return self.value[1]
 
+    @property
+    def anchor(self) -> str:
+        """Where its explanation is on the page of all errors."""
+        return f"#{self.code}-{self.reason}"
+
     def wire(self, *args: str) -> str:
         """The error as it is sent."""
         return f"{self.code}:{','.join(args)}:{self.reason}"
+
+
+def anchor_of(error: str) -> str:
+    """Return where an error, as it was sent, is explained on the page of all errors."""
+    code, _, rest = error.partition(":")
+    return f"#{code}-{rest.rpartition(':')[2]}"
 
 
 class Refused(Exception):

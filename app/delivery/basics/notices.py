@@ -11,6 +11,8 @@ log = logging.getLogger(__name__)
 WINDOW_S = 10.0
 # How many sessions the log names in one window, for each kind of notice and each reason.
 MOST = 20
+# The page of all errors, below the address of a server that has its documentation.
+ERRORS = "docs/reference/error-codes/"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,8 +26,9 @@ class NoticeKind:
 NOTICE_KINDS: list[NoticeKind] = []
 
 
-def _kind(level: int, text: str) -> NoticeKind:
-    kind = NoticeKind(level, text)
+def _kind(level: int, text: str, error: str = "") -> NoticeKind:
+    """Define a kind; the error is the one that clients get, by its anchor on the page of errors."""
+    kind = NoticeKind(level, text.format(f"{ERRORS}#{error}"))
     NOTICE_KINDS.append(kind)
     return kind
 
@@ -49,12 +52,16 @@ CLOSED = _kind(logging.INFO, "the socket of session %s was closed with %s")
 CUT = _kind(logging.INFO, "a connection of session %s was closed: %s")
 DROPPED = _kind(logging.INFO, "a message of session %s was dropped by %s")
 TURNED_AWAY = _kind(logging.WARNING, "a connection to the %s listener was closed: %s")
-OVERSPENT = _kind(logging.WARNING, "%s is over its budget of %s")
+OVERSPENT = _kind(logging.WARNING, "%s is over its budget of %s; see {}", "429-budget_exceeded")
 WRONG_TOKEN = _kind(logging.WARNING, "a wrong token came from %s to %s")
-LOGIN_FAILED = _kind(logging.WARNING, "a login from %s failed: %s")
-LOGIN_ENDED = _kind(logging.INFO, "the login of session %s ended: %s")
-MISDIRECTED = _kind(logging.INFO, "a request for the host %s was refused: %s")
-FOREIGN = _kind(logging.INFO, "a request from the origin %s was refused: %s")
+LOGIN_FAILED = _kind(logging.WARNING, "a login from %s failed: %s; see {}", "403-handshake_denied")
+LOGIN_ENDED = _kind(logging.INFO, "the login of session %s ended: %s; see {}", "403-login_denied")
+MISDIRECTED = _kind(
+    logging.INFO, "a request for the host %s was refused: %s; see {}", "421-host_unknown"
+)
+FOREIGN = _kind(
+    logging.INFO, "a request from the origin %s was refused: %s; see {}", "403-origin_denied"
+)
 
 ALERT_RAISED = _kind(logging.WARNING, "alert %s is raised: %s")
 ALERT_CLEARED = _kind(logging.WARNING, "alert %s is cleared; it said: %s")

@@ -43,11 +43,16 @@ class Documentation(NamedTuple):
         )
 
 
+def is_built(pages: Path) -> bool:
+    """Return whether the site is below this folder of pages."""
+    return (pages / "docs" / _POLICY).is_file()
+
+
 def find_documentation(pages: Path) -> Documentation | None:
     """Return the site below this folder of pages, or None if none was built."""
     folder = pages / "docs"
     policy = folder / _POLICY
-    if not policy.is_file():
+    if not is_built(pages):
         return None
     files = (place for place in folder.rglob("*") if place.is_file() and place != policy)
     names = (place.relative_to(folder).as_posix().removesuffix(_PACKED) for place in files)

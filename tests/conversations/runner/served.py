@@ -79,7 +79,7 @@ class Servers:
                 await server.aclose()
             return "stopped"
         new = AsyncExitStack()
-        own = {"port": 0, "data": self._directory()}
+        own = {"port": 0, "data": self._directory(), "docs_url": ""}
         try:
             url = await self._serve(Settings(**{**own, **command["open"]}), new)
         except (CannotStart, ValidationError) as error:

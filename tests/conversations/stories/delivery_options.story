@@ -62,3 +62,14 @@ alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
 walter is held
 walter leaves while waiting
+
+# Who asked for verdicts is told where an error is explained, if there is documentation
+! docs_url = "https://docs.example/"
+alice takes /options/seen
+bob handshakes
+alice -> /meta/subscribe {"subscription": "/meta/none"}
+         /options/seen {}
+alice <- /meta/subscribe error "403:denied_by_security_policy:create_denied" {"subscription": "/meta/none", "ext": {"see": "https://docs.example/reference/error-codes/#403-create_denied"}}
+         /options/seen error "400::data_missing" {"ext": {"see": "https://docs.example/reference/error-codes/#400-data_missing"}}
+bob -> /options/seen {}
+bob <- /options/seen error "400::data_missing" 

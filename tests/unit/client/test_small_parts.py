@@ -126,3 +126,19 @@ def test_a_subscription_is_shown_with_its_channel() -> None:
     subscription = NewSubscription.__new__(NewSubscription)
     subscription.channel = "/orders/**"
     assert repr(subscription) == "Subscription('/orders/**')"
+
+
+@pytest.mark.parametrize(
+    ("error", "ext", "see"),
+    [
+        ("404::no_responders", {}, "docs/reference/error-codes/#404-no_responders"),
+        ("400:at byte 1: x:text_invalid", {}, "docs/reference/error-codes/#400-text_invalid"),
+        ("404::no_responders", {"see": "https://docs.example/#a"}, "https://docs.example/#a"),
+        ("HTTP 413", {}, ""),
+    ],
+)
+def test_an_error_says_where_it_is_explained(error: str, ext: dict[str, str], see: str) -> None:
+    refused = client.ReplyError({"channel": "/a", "error": error, "ext": ext})
+    assert refused.see == see
+    assert str(refused).startswith(f"/a: {error}")
+    assert str(refused).endswith(f"; see {see}" if see else error)

@@ -1,8 +1,16 @@
 """The table of errors, and how a refusal fills a reply."""
 
+import re
+import tomllib
 from collections import Counter
+from pathlib import Path
 
-from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
+from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused, anchor_of
+from holdfast.delivery.basics.notices import NOTICE_KINDS
+
+ROOT = Path(__file__).parents[4]
+EXPLAINED = ROOT / "app/bayeux/wire/errors.toml"
+PAGE = ROOT / "docs/reference/error-codes.md"
 
 
 def test_every_error_has_a_unique_text_and_name() -> None:
@@ -22,6 +30,29 @@ def test_the_wire_form_of_an_error_has_code_arguments_and_text() -> None:
     assert ErrorReply.SESSION_UNKNOWN.wire() == "402::session_unknown"
     assert ErrorReply.PUBLISH_DENIED.wire("because") == "403:because:publish_denied"
     assert ErrorReply.MESSAGE_TOO_LARGE.wire("1", "2") == "413:1,2:message_too_large"
+
+
+def test_every_row_is_explained_and_nothing_else_is() -> None:
+    explained = tomllib.loads(EXPLAINED.read_text("utf-8"))
+    assert explained.keys() == {error.reason for error in ErrorReply}
+    for texts in explained.values():
+        assert texts.keys() == {"means", "why", "do"}
+        assert all(len(text) > 10 for text in texts.values())
+
+
+def test_an_error_as_it_was_sent_leads_to_its_place_on_the_page() -> None:
+    for error in ErrorReply:
+        for arguments in ((), ("a",), ("user.a", "b: c")):
+            assert anchor_of(error.wire(*arguments)) == error.anchor
+    heading = f"### {ErrorReply.SESSION_UNKNOWN.anchor[1:].replace('-', ' ')}\n"
+    assert heading in PAGE.read_text("utf-8")
+
+
+def test_the_log_names_places_that_are_on_the_page() -> None:
+    places = {error.anchor for error in ErrorReply}
+    named = [each for kind in NOTICE_KINDS for each in re.findall(r"(#\S+)", kind.text)]
+    assert len(named) >= 5
+    assert {*named} <= places
 
 
 def test_a_refusal_fills_the_reply_with_its_error() -> None:
