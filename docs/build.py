@@ -126,7 +126,7 @@ def for_site(text: str, source: Path, place: Path) -> str:
         if re.match(r"\w+:|#|/", target):
             return found[0]
         path, mark, anchor = target.partition("#")
-        full = (source.parent / path).resolve()
+        full = Path(os.path.normpath(source.parent / path))
         if full.is_relative_to(DOCS / "examples") and full.is_file():
             there = f"{full.relative_to(DOCS)}.txt"
         elif full.is_relative_to(DOCS):
@@ -138,7 +138,7 @@ def for_site(text: str, source: Path, place: Path) -> str:
         elif full == ROOT / "README.md":
             there, mark, anchor = "README.md", "", ""
         else:
-            return f"{words} (`{full.relative_to(ROOT)}`)" if "`" not in words else words
+            return f"{words} (`{full.relative_to(ROOT)}`)" if "\0" not in words else words
         return f"[{words}]({os.path.relpath(there, place.parent)}{mark}{anchor})"
 
     parts = _CODE.split(text)
