@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import copytree, rmtree
 from tempfile import TemporaryDirectory
 
 from deploy.release.refused import Refused
@@ -44,9 +45,8 @@ class Repository:
             self.git("worktree", "add", "--quiet", "--detach", f"{home}/holdfast")
             try:
                 tree = Repository(Path(home, "holdfast"))
-                # The tools are those of the repository.
                 if (self.root / ".venv").exists():
-                    (tree.root / ".venv").symlink_to(self.root / ".venv")
+                    _copy_tools((self.root / ".venv").resolve(), tree.root / ".venv")
                 yield tree
             finally:
                 self.git("worktree", "remove", "--force", f"{home}/holdfast")
@@ -61,3 +61,15 @@ class Repository:
         """Let main be at this commit, and tag it: both or, if main cannot, none."""
         self.git("merge", "--quiet", "--ff-only", commit)
         self.git("tag", "--annotate", tag, "--message", message, commit)
+
+
+def _copy_tools(here: Path, there: Path) -> None:
+    """Give builds an environment of their own, into which they install the new version."""
+    if subprocess.run(["cp", "--archive", "--link", here, there], capture_output=True).returncode:
+        # Another file system.
+        rmtree(there, ignore_errors=True)
+        subprocess.run(["cp", "--archive", here, there], check=True)
+    # Builds touch these.
+    if (here / "stamps").exists():
+        rmtree(there / "stamps")
+        copytree(here / "stamps", there / "stamps")

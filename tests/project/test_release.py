@@ -18,6 +18,7 @@ describe:
 check: ; @test ! -e broken
 test check-release: ;
 dist:
+\trm -r .venv/wheel && touch .venv/stamps/holdfast
 \tmkdir -p dist
 \ttouch dist/holdfast_bayeux-0.4.0.tar.gz dist/holdfast_bayeux-0.4.0-py3-none-any.whl
 \ttouch dist/holdfast_bayeux_client-0.4.0.tar.gz dist/holdfast_bayeux_client-0.4.0-py3-none-any.whl
@@ -29,7 +30,9 @@ sbom:
 """
 FILES = {
     "Makefile": MAKEFILE,
-    ".gitignore": "/dist/\n",
+    ".gitignore": "/dist/\n/.venv\n",
+    ".venv/wheel/former.whl": "",
+    ".venv/stamps/holdfast": "",
     "pyproject.toml": '[project]\nname = "holdfast-bayeux"\nversion = "0.3.0"\n'
     'dependencies = ["holdfast-bayeux-client==0.3.0", "other==0.3.0"]\n',
     "static/js/package.json": '{"version": "0.3.0", "peerDependencies": {"vue": "0.3.0"}}\n',
@@ -103,6 +106,14 @@ def test_a_dry_run_builds_everything_and_changes_nothing(repository: Path) -> No
     }
     words = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
     assert subprocess.run(words, cwd=repository / "dist/0.4.0").returncode == 0
+
+
+def test_builds_install_nothing_into_the_environment_of_the_repository(repository: Path) -> None:
+    stamp = repository / ".venv/stamps/holdfast"
+    os.utime(stamp, (1, 1))
+    assert release(repository, "0.4.0").returncode == 0
+    assert stamp.stat().st_mtime == 1
+    assert (repository / ".venv/wheel/former.whl").exists()
 
 
 def test_a_release_is_one_commit_with_a_tag_and_is_undone_by_one_line(repository: Path) -> None:
