@@ -15,7 +15,7 @@ from shutil import copytree, rmtree
 from deploy.release import artefacts, changelog, versions
 from deploy.release.refused import Refused
 from deploy.release.repository import MAIN, Repository
-from hatch_metadata import address_of, with_links_to
+from hatch_metadata import address_of, with_links_to, without_links
 
 CHANGES = "CHANGELOG.md"
 # What make does, in this order. `check` is of the sources, and so is fast to fail.
@@ -107,7 +107,8 @@ def _collect(tree: Repository, version: str, dist: Path) -> None:
     artefacts.check(built, version)
     text = changelog.notes((tree.root / CHANGES).read_text("utf-8"), version)
     address = address_of(_origin(tree))
-    (built / artefacts.NOTES).write_text(with_links_to(address, text), "utf-8")
+    page = with_links_to(address, text) if address else without_links(text)
+    (built / artefacts.NOTES).write_text(page, "utf-8")
     artefacts.write_checksums(built)
     rmtree(dist, ignore_errors=True)
     copytree(built, dist)

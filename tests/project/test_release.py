@@ -159,6 +159,13 @@ def test_the_changelog_is_cut_and_its_section_becomes_the_notes(repository: Path
     )
 
 
+def test_notes_of_a_repository_without_a_public_address_have_no_links(repository: Path) -> None:
+    git(repository, "remote", "remove", "origin")
+    assert release(repository, "0.4.0").returncode == 0
+    notes = (repository / "dist/0.4.0/NOTES.md").read_text()
+    assert notes == "# Holdfast 0.4.0\n\n## Added\n\n- A page.\n"
+
+
 def on_a_branch(repository: Path) -> None:
     git(repository, "switch", "--quiet", "--create", "other")
 
