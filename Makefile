@@ -303,7 +303,7 @@ release: $(STAMPS)/pipeline ## try a release in a clone of its own, VERSION=1.2.
 
 # Parts of a release: what the sources say of themselves, and the tests of its files.
 .PHONY: describe check-release
-describe: $(STAMPS)/dev
+describe: $(STAMPS)/dev $(STAMPS)/holdfast
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m tests.store.stored_scene $(VERSION)
 check-release: $(STAMPS)/pipeline setup-pages setup-cluster-tools
