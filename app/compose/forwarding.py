@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 _ANNOUNCING_S = 1.0
 _PAUSING_S = 0.5
 _SETTLING_S = 1.0
+# How long the next process of a shard may take to be reached.
+_SENDING_S = 1.0
 # How long messages on links may take to arrive.
 _HOLDING_S = 1.0
 
@@ -334,19 +336,21 @@ class Forwarding:
             server.pause()
             await reached(_PAUSING_S, lambda: server.is_quiet)
 
-    def settle(self) -> None:
-        """Let others answer the held connects of this door's clients."""
-        for far in self._far.values():
-            far.settle()
+    async def settle(self) -> None:
+        """Let others answer the held connects of this door's clients, and finish the rest.
 
-    async def settled(self) -> None:
-        """Wait until they, and what others have forwarded, are answered. Refuse the rest."""
+        What waits for a shard that is moving gets there first, if that takes a moment only. What is
+        not answered then is refused.
+        """
         server, shards = self._server, self._far.values()
 
         def is_settled() -> bool:
             is_answered = server is None or server.is_settled
             return is_answered and all(far.is_answered for far in shards)
 
+        await reached(_SENDING_S, lambda: not any(far.may_send_soon for far in shards))
+        for far in shards:
+            far.settle()
         await reached(_SETTLING_S, is_settled)
         for far in shards:
             far.give_up()

@@ -138,8 +138,7 @@ class RunningServer:
         """Answer held connects, and finish what clients have begun, here and at other shards."""
         settle(self.bayeux, self.ticker.clock())
         if self.forwarding is not None:
-            self.forwarding.settle()
-            await self.forwarding.settled()
+            await self.forwarding.settle()
         # An operator may read a long response all the while.
         await self.doors.settle(_ANSWERING_S)
         await self._finish()
@@ -234,8 +233,7 @@ class RunningServer:
         if self.forwarding is not None:
             await self.forwarding.settle_giving()
             await self.forwarding.pause(is_alone=True)
-            self.forwarding.settle()
-            await self.forwarding.settled()
+            await self.forwarding.settle()
             self.forwarding.let_go()
         self.doors.drop_own()
         self.doors.be_still()
@@ -279,8 +277,7 @@ class RunningServer:
         self.bayeux.stop(self.ticker.clock(), answered.set)
         await answered.wait()
         if self.forwarding is not None:
-            self.forwarding.settle()
-            await self.forwarding.settled()
+            await self.forwarding.settle()
         await asyncio.gather(self.websockets.close_drained(), self.listener.drain())
 
     async def _give_to_the_next(self) -> None:

@@ -279,8 +279,7 @@ class RunningDoor:
         await self.doors.pause(_READING_S)
         await self.doors.begin_all(_READING_S)
         await forwarding.pause(is_alone=True)
-        forwarding.settle()
-        await forwarding.settled()
+        await forwarding.settle()
         self.parts.tasks.give_up()
         await self.doors.settle(_ANSWERING_S)
         forwarding.let_go()
@@ -324,8 +323,7 @@ class RunningDoor:
         answered = asyncio.Event()
         self.parts.endpoint.bayeux.stop(self.parts.ticker.clock(), answered.set)
         await answered.wait()
-        self.parts.forwarding.settle()
-        await self.parts.forwarding.settled()
+        await self.parts.forwarding.settle()
         listener = self.doors.listeners[MAIN]
         await asyncio.gather(self.websockets.close_drained(), listener.drain())
 

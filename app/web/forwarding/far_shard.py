@@ -300,6 +300,11 @@ class FarShard:
         if self._link is not None:
             self._link.send(pack(Kind.PAUSED, 0))
 
+    @property
+    def may_send_soon(self) -> bool:
+        """Whether something waits for a link that may be made at any moment."""
+        return bool(self._parking) and not (self.is_linked or self.is_away)
+
     def settle(self) -> None:
         """Let the home answer held connects, and refuse what waits for a link."""
         while self._parking:

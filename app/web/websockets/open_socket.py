@@ -163,9 +163,11 @@ class Socket:
             self.heard = self._clock()
 
     def is_handling(self) -> bool:
-        """Return whether a message is being handled."""
+        """Return whether a message is being handled, or its refusal will close the socket."""
         outcome = self._unfinished
-        return self._begun is not None or (outcome is not None and not outcome.done())
+        return self._begun is not None or (
+            outcome is not None and (not outcome.done() or outcome.result() is not None)
+        )
 
     def is_busy(self) -> bool:
         """Return whether the client has sent data that is not handled yet."""

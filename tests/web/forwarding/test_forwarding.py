@@ -223,6 +223,40 @@ async def test_a_socket_is_closed_when_its_home_has_gone() -> None:
         assert (1012).to_bytes(2, "big") + b"the server restarts" in client.transport.written
 
 
+async def test_a_message_on_a_socket_waits_for_a_home_that_moves() -> None:
+    async with pair() as both:
+        client = both.connect()
+        await client.send(UPGRADE_WITH_COOKIE, frame(encode(HANDSHAKE)))
+        await both.settle(client)
+        both.at_home.pause()
+        await both.settle(client)
+        both.wire.lose()
+        await client.send(frame(encode(SUBSCRIBE)))
+        await both.settle(client)
+        assert both.far.may_send_soon
+        both.link()
+        await both.settle(client)
+        assert not both.far.may_send_soon
+        assert client.transport.written.count(DONE) == 2
+
+
+async def test_a_socket_whose_message_is_refused_is_closed_here_and_not_handed_over() -> None:
+    async with pair() as both:
+        client = both.connect()
+        await client.send(UPGRADE_WITH_COOKIE, frame(encode(HANDSHAKE)))
+        await both.settle(client)
+        both.at_home.pause()
+        await both.settle(client)
+        both.wire.lose()
+        await client.send(frame(encode(SUBSCRIBE)))
+        await both.settle(client)
+        [socket] = both.door.sockets.all()
+        both.far.settle()
+        assert socket.is_handling()
+        await both.settle(client)
+        assert b"server_busy" in client.transport.written
+
+
 async def test_a_client_that_leaves_gets_its_reply() -> None:
     async with pair() as both:
         client = await enter(both)
