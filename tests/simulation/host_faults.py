@@ -7,6 +7,7 @@ from holdfast.store.format.keys import RedisKeys
 from tests.simulation.faults import Fault, Stage, part
 from tests.simulation.process import Life
 from tests.simulation.supervised import Unit
+from tests.simulation.supervisor_faults import lose_machine
 
 _NAMESPACE = "holdfast"
 # The longest that a step takes on a busy machine, in seconds, and for how long.
@@ -143,4 +144,11 @@ FAULTS_OF_HOSTS: tuple[Fault, ...] = (
     drain_host_and_kill,
     drain_host_and_freeze,
     update_host,
+)
+# Those that break links between hosts, with what was on its way.
+LOSE_LINKS_OF_HOSTS = frozenset(
+    (
+        *(freeze_host, part_hosts, part_hosts_one_way),
+        *(drain_host_and_kill, drain_host_and_freeze, lose_machine),
+    )
 )

@@ -24,6 +24,7 @@ from tests.simulation.faults import (
     set_clock,
 )
 from tests.simulation.former_release import FormerRelease, watch
+from tests.simulation.host_faults import LOSE_LINKS_OF_HOSTS
 from tests.simulation.judges.bench import Bench
 from tests.simulation.judges.facts import Facts
 from tests.simulation.logging_in import Entrance
@@ -265,7 +266,7 @@ class Play:
         self._cast.trusts_clocks = set_clock not in happened
         self.oracle.judges_repeats = self.schedule.is_sudden
         if setting.has_shards:
-            self.oracle.lost_links = self._times(LOSE_LINKS, _HEALS_S)
+            self.oracle.lost_links = self._times(LOSE_LINKS | LOSE_LINKS_OF_HOSTS, _HEALS_S)
             faults = {each.fault for each in self.schedule.occurrences}
             self.oracle.lost_contacts = self._times(faults - KEEP_CONTACTS, _MEET_AGAIN_S)
             self.oracle.restarts = self._times((restart,), 0.0)
