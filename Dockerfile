@@ -3,6 +3,14 @@ WORKDIR /src
 COPY static/npm ./
 RUN npm ci --no-audit --no-fund
 
+FROM python:3.11.14-slim-bookworm AS docs
+WORKDIR /src
+COPY requirements-docs.lock ./
+RUN python -m venv /opt/docs \
+    && /opt/docs/bin/pip install --no-cache-dir --require-hashes -r requirements-docs.lock
+COPY . .
+RUN /opt/docs/bin/python -m docs.build
+
 FROM python:3.11.14-slim-bookworm AS build
 RUN apt-get update -qq && apt-get install -qq --no-install-recommends gcc libc6-dev
 WORKDIR /src
@@ -13,6 +21,7 @@ RUN python -m venv /opt/holdfast \
     && /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements.lock -r requirements-build.lock
 COPY . .
 COPY --from=pages /src/node_modules/cometd/*.js static/cometd/
+COPY --from=docs /src/static/docs static/docs/
 RUN COMPILE_CORE=always /opt/build/bin/hatchling build -t wheel -d /opt/dist \
     && cd client && /opt/build/bin/hatchling build -t wheel -d /opt/dist \
     && /opt/holdfast/bin/pip install --no-cache-dir --no-index --no-deps /opt/dist/*.whl \

@@ -40,6 +40,10 @@ _STYLE = "sha256-NwSx/R2V/U4jnW0Tq5pQ53Y/rzPVJ4dqE7D6UTA/J1k="
 
 _CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s]+)\)")
+# GitHub draws these diagrams; the site, which has no script for them, says the same in a table.
+_STATES = re.compile(r"^```mermaid\nstateDiagram-v2\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_STEP = re.compile(r"^\s*(\S+) --> (\S+?)(?:: (.+))?$", re.MULTILINE)
+_ENDS = {"[*]": ""}
 _SCRIPT = re.compile(
     r"<script(?![^>]*\bsrc=)(?![^>]*application/json)[^>]*>(.*?)</script>", re.DOTALL
 )
@@ -141,10 +145,19 @@ def for_site(text: str, source: Path, place: Path) -> str:
             return f"{words} (`{full.relative_to(ROOT)}`)" if "\0" not in words else words
         return f"[{words}]({os.path.relpath(there, place.parent)}{mark}{anchor})"
 
-    parts = _CODE.split(text)
+    parts = _CODE.split(_STATES.sub(_steps_in_words, text))
     # Links whose words are code span several parts.
     whole = "".join(f"\0{number}\0" if number % 2 else part for number, part in enumerate(parts))
     return re.sub("\0(\\d+)\0", lambda found: parts[int(found[1])], _LINK.sub(link, whole))
+
+
+def _steps_in_words(found: re.Match[str]) -> str:
+    """Return the table of a diagram of states."""
+    rows = [
+        f"| {_ENDS.get(before, before)} | {why} | {_ENDS.get(after, after)} |"
+        for before, after, why in _STEP.findall(found[1])
+    ]
+    return "\n".join(["| From | Because of | To |", "| --- | --- | --- |", *rows])
 
 
 def _configuration() -> str:

@@ -40,9 +40,10 @@ def test_the_server_of_the_image_starts_and_is_healthy(container: Container) -> 
 def test_its_core_is_compiled_and_its_pages_are_there(container: Container) -> None:
     ask = "from holdfast.distribution import core; print(core())"
     assert container.run("python", "-c", ask).stdout == "compiled\n"
-    page = "http://127.0.0.1:8080/static/cometd/cometd.js"
-    ask = f"import urllib.request as r; print(b'export' in r.urlopen({page!r}).read())"
-    assert container.run("python", "-c", ask).stdout == "True\n"
+    for path, what in (("static/cometd/cometd.js", b"export"), ("docs/", b"dead letter")):
+        page = f"http://127.0.0.1:8080/{path}"
+        ask = f"import urllib.request as r; print({what!r} in r.urlopen({page!r}).read())"
+        assert container.run("python", "-c", ask).stdout == "True\n"
 
 
 def test_commands_run_beside_the_server_without_options(container: Container) -> None:

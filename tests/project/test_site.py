@@ -28,6 +28,23 @@ def test_a_link_leads_to_a_page_of_the_site_or_names_a_file(written: str, on_sit
     assert build.for_site(written, source, place) == on_site
 
 
+def test_a_diagram_of_states_is_a_table() -> None:
+    written = "```mermaid\nstateDiagram-v2\n    [*] --> ALIVE: a publish\n    ALIVE --> [*]\n```\n"
+    source, place = DOCS / "reference/a.md", Path("reference/a.md")
+    assert build.for_site(written, source, place).splitlines()[2:] == [
+        "|  | a publish | ALIVE |",
+        "| ALIVE |  |  |",
+    ]
+
+
+def test_no_page_for_readers_needs_a_script_to_draw() -> None:
+    for path in DOCS.rglob("*.md"):
+        if path.parent.name == "building":
+            continue
+        drawn = build.for_site(path.read_text("utf-8"), path, path.relative_to(DOCS))
+        assert "```mermaid" not in drawn, path
+
+
 def test_every_page_is_in_the_order_of_reading_and_says_what_it_is_about() -> None:
     listed = [*build.entries()]
     assert {each.path for each in listed} == {
