@@ -111,7 +111,7 @@ async def test_a_server_that_leaves_does_not_wait_for_an_application_that_hangs(
 
     with decider.always():
         decider.application.delay_s = 1.9
-        for _ in range(5):
+        for _ in range(20):
             restarting = asyncio.create_task(asyncio.to_thread(played.restart))
             while not restarting.done():
                 await asyncio.gather(*(each.publish(1) for each in members))
