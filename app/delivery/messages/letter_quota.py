@@ -54,9 +54,12 @@ class LetterUsage:
         self.bytes = 0
 
     def grow(self, letters: int, more: int) -> None:
-        """Add letters of this size. Negative numbers remove them."""
-        self.count += letters
-        self.bytes += more
+        """Add letters of this size. Negative numbers remove them.
+
+        A letter may leave before an account that has begun again has counted it.
+        """
+        self.count = max(0, self.count + letters)
+        self.bytes = max(0, self.bytes + more)
 
     def lacks_room(self, more: int, limit: int) -> bool:
         """Return whether the letter exceeds even the slack. A single letter always fits."""

@@ -23,6 +23,14 @@ def test_a_letter_takes_its_bytes_and_a_fixed_overhead() -> None:
     assert (account.all.bytes, account.all.count) == (0, 0)
 
 
+def test_a_letter_that_leaves_before_it_is_counted_takes_nothing_from_the_account() -> None:
+    account = room()
+    assert account.take("/a", "joe", 500)
+    account.begin()
+    account.free("/a", "joe", 500)
+    assert (account.all.bytes, account.all.count) == (0, 0)
+
+
 def test_a_single_letter_always_finds_room() -> None:
     account = room(bytes=10, share=10)
     assert account.take("/a", "joe", 1000)
