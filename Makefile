@@ -334,7 +334,8 @@ static/cometd/.installed: static/npm/package-lock.json
 
 # What tests install in empty environments: what a release uploads, and the locked packages with it.
 .PHONY: setup-artefacts
-setup-artefacts: docs # before the server is installed, whose files they are
+# One make alone may build the server: another one beside it would replace what tests run already.
+setup-artefacts: docs $(STAMPS)/holdfast
 	@$(AGAIN) $(STAMPS)/artefacts
 $(STAMPS)/artefacts: $(STAMPS)/holdfast requirements.lock requirements-install.lock
 	@echo 'building what a release uploads'
