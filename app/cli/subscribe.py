@@ -55,7 +55,7 @@ def _refusal(
         return None
     if find(fail_with) is None:
         raise typer.BadParameter(
-            f"{fail_with!r} is not an error code: see docs/reference/error-codes.md"
+            f"{fail_with!r} is not an error code: write one such as user.order.quantity"
         )
     return Refuse(fail_with, fail_message)
 

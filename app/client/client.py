@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from ssl import SSLContext
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import aiohttp
 
@@ -115,6 +115,7 @@ class Client(Sender):
     async def __aenter__(self) -> Self:
         if self._conversation is not None:
             raise WrongUse("a client can be entered only once: create another one")
+        self._stay_here()
         connector = self._connector or self._address.connector(self._ssl)
         self._http = http_session(connector, self._headers, owns_connector=self._connector is None)
         self._conversation = Conversation(
@@ -161,12 +162,19 @@ class Client(Sender):
             self._inbox.finish_current()
         await self.close()
 
+    def __enter__(self) -> NoReturn:
+        raise WrongUse("write async with; without an event loop, use SyncClient")
+
+    def __exit__(self, *_: object) -> None:
+        """Exist, so that `with` gets to what `__enter__` says."""
+
     async def close(self, *, end: bool = False) -> None:
         """Leave the server, after the callbacks that are running have returned.
 
         A named session waits for its next client, with the messages that were not processed; with
         `end`, it ends, and they become dead letters. Any other session ends.
         """
+        self._check_home()
         self._inbox.end(StopAsyncIteration())
         self._requests.fail_all(ClientError("the client was closed"))
         if self._posting is not None and self.state is not ClientState.CONNECTED:
@@ -252,6 +260,10 @@ class Client(Sender):
     def _subscribe(
         self, channel: str, callback: Callback, ext: dict[str, Any], *, is_local: bool
     ) -> NewSubscription:
+        if not isinstance(channel, str):
+            raise TypeError(
+                f"{channel!r} is no channel: subscribe to one channel or pattern at a time"
+            )
         called = None if callback is ITERATED else usable(callback)
         return self._opened_inbox().subscribe(channel, called, ext, is_local=is_local)
 

@@ -36,7 +36,7 @@ from holdfast.client.transports import (
     Transport,
 )
 from holdfast.client.websocket import CannotOpen, WebSocket
-from holdfast.client.wire import CONNECT, DISCONNECT, HANDSHAKE, Json, part_of
+from holdfast.client.wire import CONNECT, DISCONNECT, HANDSHAKE, Json, complete_link, part_of
 
 # How long the sender waits for a new session before it tries the old one again.
 _NEW_SESSION_S = 5.0
@@ -129,12 +129,16 @@ class Conversation:
             async with asyncio.timeout(timeout_s):
                 await asyncio.wait([self._opened], timeout=_QUIET_S)
                 if not self._opened.done():
-                    why = on_contact(self._failure or "there is no answer yet")
+                    why = self._why()
                     _log.warning("no session at %s so far: %s", self._url, why)
                 await asyncio.shield(self._opened)
         except TimeoutError:
-            text = f"no session within {timeout_s:g} s: {on_contact(self._failure)}"
+            text = f"no session within {timeout_s:g} s: {self._why()}"
             raise NotConnected(text) from self._failure
+
+    def _why(self) -> str:
+        """Return why there is no session yet."""
+        return on_contact(self._failure or "there is no answer yet")
 
     @property
     def ended(self) -> asyncio.Task[None] | None:
@@ -415,5 +419,7 @@ class Conversation:
             if message["channel"] == CONNECT:
                 message["connectionType"] = name
         replies = await self._transports[name].send(messages, timeout_s)
+        for reply in replies:
+            complete_link(reply, self._url)
         self._choice.trust(name)
         return replies

@@ -22,8 +22,6 @@ from holdfast.client.wire import part_of
 
 # The error of a message whose session another client has.
 _TAKEN = "session_taken"
-# The page of all errors, below the address of a server that has its documentation.
-_PAGE = "docs/reference/error-codes/"
 # The longest text of a verdict that is taken from an exception.
 _MOST_TEXT = 1000
 # The codes, and those below them, after which the server takes later messages back.
@@ -41,16 +39,14 @@ class ClientError(Exception):
 class ReplyError(ClientError):
     """The server refused a message; `code` is a number such as 403.
 
-    `see` is where the documentation explains the error: a URL, if the server has named one, or the
-    page's path; empty for what is not explained.
+    `see` is the URL at which the server explains the error; empty if it has named none.
     """
 
     def __init__(self, reply: Mapping[str, Any]) -> None:
         error = str(reply.get("error") or "500::unknown")
         code, _, rest = error.partition(":")
         arguments, _, self.text = rest.rpartition(":")
-        page = f"{_PAGE}#{code}-{self.text}" if code.isdigit() and self.text else ""
-        self.see = str(part_of(reply, "ext", "see") or page)
+        self.see = str(part_of(reply, "ext", "see") or "")
         self.code = int(code) if code.isdigit() else 500
         self.arguments = tuple(arguments.split(",")) if arguments else ()
         self.reply = reply

@@ -32,7 +32,7 @@ class Handshakes:
         self._session = session
         self._terms = dict(terms or {})
         self._credentials = credentials
-        self._token = token
+        self._token = _alone(token) if isinstance(token, str) else token
         self._max_queue = max_queue
         self._requests = requests
         # Whether handshakes ask for a channel for replies.
@@ -61,7 +61,7 @@ class Handshakes:
             return {}
         try:
             token = self._token() if callable(self._token) else self._token
-            text = await token if isawaitable(token) else str(token)
+            text = _alone(await token if isawaitable(token) else str(token))
         except Exception as error:
             _log.warning("there is no token: %r", error)
             raise TokenFailed(f"there is no token: {error!r}") from error
@@ -75,3 +75,10 @@ class Handshakes:
         is_less = self._asks and _REQUEST in refusal.arguments
         self._asks = self._asks and not is_less
         return is_less
+
+
+def _alone(token: str) -> str:
+    """Return the token. Raises `ValueError` if it is a whole header."""
+    if token.lower().startswith("bearer "):
+        raise ValueError("give the token alone, without Bearer before it")
+    return token

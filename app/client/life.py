@@ -53,7 +53,7 @@ _NEXT: dict[tuple[ClientState, ClientInput], ClientState] = {
 
 
 class WrongUse(RuntimeError):
-    """The program uses a client in a way for which it is too early or too late."""
+    """The program uses a client too early, too late, or where it was not entered."""
 
 
 def next_state(state: ClientState, seen: ClientInput) -> ClientState:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import orjson
 
 from holdfast.client.errors import ClientError, OutboxFull, ReplyError
-from holdfast.client.wire import Json
+from holdfast.client.wire import Json, packed
 
 # A write survives a crash of the program at once, and a crash of the machine after a while. One
 # program at a time has the file.
@@ -75,7 +75,7 @@ class Outbox:
 
     def add(self, message: Json) -> None:
         """Keep a message behind all others. Raises `OutboxFull`."""
-        body = orjson.dumps(message)
+        body = packed(message)
         if self._count >= self._max_count:
             raise OutboxFull(
                 f"the outbox {self.path} has {self._max_count} messages, its maximum: wait for the "

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Annotated, Any, TypedDict, Unpack
 
 from holdfast.client.wire import Json
@@ -119,7 +120,10 @@ def publish_ext(*, mime: str | None = None, **options: Unpack[PublishOptions]) -
     given: Json = {}
     for name, value in options.items():
         if name not in OPTIONS:
-            raise TypeError(f"a publish has no option {name!r}")
+            meant = "".join(
+                f": did you mean {each}?" for each in get_close_matches(name, OPTIONS, 1)
+            )
+            raise TypeError(f"a publish has no option {name!r}{meant}")
         _, option = OPTIONS[name]
         if value is not None:
             given[option.wire or name] = value if option.write is None else option.write(value)

@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from inspect import isawaitable
 
 from holdfast.client.errors import UNEXPECTED, Refuse, ReplyError
 from holdfast.client.messages import Message, Reply
 from holdfast.client.outgoing import Repeat
 from holdfast.client.requests import Send
-from holdfast.client.subscriptions import Callback
+from holdfast.client.subscriptions import Callback, run
 from holdfast.client.wire import Json
 
 # Another reply was first, or the requester waits no longer: this is no error.
@@ -26,9 +25,7 @@ class Responder:
 
     async def __call__(self, message: Message) -> None:
         """Process a message; if it is a request, reply. Raises what the callback raises."""
-        result = self._callback(message)
-        if isawaitable(result):
-            result = await result
+        result = await run(self._callback, message)
         if message.reply_to is not None:
             reply = {"channel": message.reply_to, **_content(result)}
             outgoing = self._send(reply, repeat=Repeat.ALWAYS)

@@ -6,9 +6,8 @@ from contextlib import asynccontextmanager
 from typing import Any, Literal, Unpack
 from uuid import uuid4
 
-import orjson
-
 from holdfast.client.conversation import Conversation
+from holdfast.client.home import Home
 from holdfast.client.life import WrongUse
 from holdfast.client.messages import Message
 from holdfast.client.outbox import Outbox
@@ -17,7 +16,7 @@ from holdfast.client.posting import Posting
 from holdfast.client.publish_options import Destination, PublishOptions, publish_ext, takes_keys
 from holdfast.client.publish_reply import PublishReply
 from holdfast.client.requests import Requests
-from holdfast.client.wire import Json
+from holdfast.client.wire import Json, packed
 
 
 class Sender:
@@ -26,6 +25,7 @@ class Sender:
     def __init__(self, outbox: Outbox | None, *, longest_pause_s: float) -> None:
         self._longest_pause_s = longest_pause_s
         self._conversation: Conversation | None = None
+        self._home: Home | None = None
         self._requests = Requests(self._send)
         self._outbox = outbox
         # The task that sends the messages of the outbox, while there are any.
@@ -80,6 +80,7 @@ class Sender:
         """
         if self._outbox is None:
             raise WrongUse("a client needs an outbox to post: Client(..., outbox=Outbox(path))")
+        self._check_home()
         if takes_keys(channel):
             options.setdefault("key", uuid4().hex)
         self._outbox.add({"channel": channel, "data": data, "ext": publish_ext(**options)})
@@ -143,7 +144,7 @@ class Sender:
 
     def _send(self, message: Json, *, repeat: Repeat, goes_first: bool = False) -> Outgoing:
         # Data that JSON cannot hold is this caller's error: find it before others' messages join.
-        size = len(orjson.dumps(message))
+        size = len(packed(message))
         return self._opened().send(message, repeat=repeat, size=size, goes_first=goes_first)
 
     @asynccontextmanager
@@ -165,7 +166,16 @@ class Sender:
     def _opened(self) -> Conversation:
         if self._conversation is None:
             raise WrongUse("enter the client first: async with Client(...) as client")
+        self._check_home()
         return self._conversation
+
+    def _stay_here(self) -> None:
+        """Refuse calls from any other event loop or process from now on."""
+        self._home = Home()
+
+    def _check_home(self) -> None:
+        if self._home is not None:
+            self._home.check()
 
     def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Begin a task that the client waits for when it is closed."""

@@ -3,12 +3,14 @@
 import asyncio
 import inspect
 import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from holdfast.client.errors import Refuse
+from holdfast.client.home import check_loop
 from holdfast.client.life import WrongUse
 from holdfast.client.messages import Message
 
@@ -18,6 +20,8 @@ ITERATED: Any = object()
 
 # Callbacks that never wait let the rest of the program run after this number of messages.
 _IN_ONE_TURN = 200
+# A function that blocks the event loop for longer is named in the log.
+_SLOW_S = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -48,6 +52,22 @@ def usable(callback: Callback) -> Callback:
         name = getattr(callback, "__qualname__", repr(callback))
         raise TypeError(f"{name} has a yield, so it would never run: return a value, or nothing")
     return callback
+
+
+async def run(callback: Callback, message: Message) -> object:
+    """Call back, and return the result; warn of a function that blocks the event loop."""
+    begun = time.monotonic()
+    try:
+        result = callback(message)
+    finally:
+        blocked_s = time.monotonic() - begun
+        if blocked_s > _SLOW_S:
+            _log.warning(
+                "%s blocked the event loop for %.1f s; the server ends the session of a client "
+                "that is silent for long: use asyncio.to_thread, or SyncClient",
+                *(getattr(callback, "__qualname__", repr(callback)), blocked_s),
+            )
+    return await result if inspect.isawaitable(result) else result
 
 
 class Subscription:
@@ -92,6 +112,7 @@ class Subscription:
     async def __anext__(self) -> Message:
         if self._callback is not None or self._arrival is not None:
             raise WrongUse("a subscription has a callback, or one loop that iterates over it")
+        check_loop(self._accepted.get_loop())
         await self._accepted
         self.finish_current()
         while not self._messages and self._end is None:
@@ -177,9 +198,7 @@ class Subscription:
             while self._messages and self._end is None:
                 message = self._messages.popleft()
                 try:
-                    result = callback(message)
-                    if inspect.isawaitable(result):
-                        await result
+                    await run(callback, message)
                 except Refuse as refusal:
                     message.refusal = message.refusal or refusal
                 except Exception as error:

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from holdfast.client.client import Client
 from holdfast.client.errors import SessionEnded
+from holdfast.client.home import FORKED
 from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message
 from holdfast.client.subscriptions import ITERATED, NewSubscription, Subscription, usable
@@ -78,6 +79,8 @@ class SyncClient:
             self._stop()
 
     def _stop(self) -> None:
+        if not self._thread.is_alive():
+            return
         asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -100,8 +103,11 @@ class SyncClient:
             return WrongUse("token and on_state must not use the client: they are called by it")
         if self._loop.is_closed():
             return SessionEnded("the client is closed")
-        if not self._thread.is_alive():
+        if self._thread.ident is None:
             return WrongUse("enter the client first: with SyncClient(...) as client")
+        # The other threads of a process do not outlive a fork.
+        if not self._thread.is_alive():
+            return WrongUse(FORKED)
         return None
 
     close = _waiting(Client.close)
@@ -203,8 +209,12 @@ class SyncSubscription:
         """Return the next message; the one before it is processed. Raises `TimeoutError`."""
 
         async def arrived() -> Message:
-            async with asyncio.timeout(timeout_s):
-                return await anext(self._subscription)
+            try:
+                async with asyncio.timeout(timeout_s):
+                    return await anext(self._subscription)
+            except TimeoutError:
+                text = f"no message on {self.channel} within {timeout_s:g} s"
+                raise TimeoutError(text) from None
 
         return self._owner._wait(arrived())
 

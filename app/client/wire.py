@@ -1,7 +1,11 @@
 """The form of messages on the wire."""
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
+from urllib.parse import urljoin
+
+import orjson
 
 Json = dict[str, Any]
 
@@ -34,3 +38,31 @@ def part_of(message: Mapping[str, Any], *names: str) -> Any:  # noqa: ANN401
             return None
         value = value.get(name)
     return value
+
+
+def packed(message: Json) -> bytes:
+    """Return a message as JSON. Raises `ValueError` if it has numbers that JSON does not have."""
+    body = orjson.dumps(message)
+    # orjson writes null for them.
+    if b"null" in body and not _is_finite(message):
+        raise ValueError("NaN and infinity are no JSON: send None, or a text, instead")
+    return body
+
+
+def _is_finite(value: object) -> bool:
+    match value:
+        case float():
+            return isfinite(value)
+        case dict():
+            return all(map(_is_finite, value.values()))
+        case list() | tuple():
+            return all(map(_is_finite, value))
+        case _:
+            return True
+
+
+def complete_link(reply: Json, url: str) -> None:
+    """Make the link to the explanation of an error absolute, if a server at this URL sent one."""
+    see = part_of(reply, "ext", "see")
+    if isinstance(see, str):
+        reply["ext"]["see"] = urljoin(url, see)

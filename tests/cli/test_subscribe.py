@@ -212,7 +212,7 @@ def test_the_command_subscribes_at_a_server_that_does_not_know_its_option(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--fail-with", "updated"), "is not an error code: see docs/reference/error-codes.md"),
+        (("--fail-with", "updated"), "is not an error code: write one such as user.order.quantity"),
         (("--fail-with", "user", "--fail-runtime", "b"), "not both"),
         (("--fail-message", "b"), "needs --fail-with"),
         (("--filter", "data >"), "delivery_invalid"),

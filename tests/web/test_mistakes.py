@@ -3,7 +3,9 @@
 import asyncio
 import json
 import logging
+import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,7 +17,7 @@ from urllib.request import Request, urlopen
 import pytest
 from typer.testing import CliRunner
 
-from holdfast import Client, Refuse, SyncClient
+from holdfast import Client, NewSubscription, NotConnected, Refuse, SyncClient, WrongUse
 from holdfast.cli.main import program
 from tests.serving import Server, Servers, environment
 
@@ -175,6 +177,10 @@ async def respond_with_nothing(client: Client) -> None:
     await client.respond("/a", None)  # type: ignore[arg-type]
 
 
+async def next_of(subscription: NewSubscription) -> None:
+    await anext(subscription)
+
+
 PROGRAMS: dict[str, tuple[Callable[[Client], Awaitable[object]], str]] = {
     'subscribe("/a", print())': (subscribe_to_a_result, "print, and not its result, print()"),
     "an async generator": (subscribe_a_generator, "has a yield, so it would never run"),
@@ -200,6 +206,27 @@ PROGRAMS: dict[str, tuple[Callable[[Client], Awaitable[object]], str]] = {
         "not with this value",
     ),
     "a set as data": (lambda client: client.publish("/a", {1, 2}), "not JSON serializable: set"),
+    "NaN as data": (lambda client: client.publish("/a", float("nan")), "send None, or a text"),
+    "a list of channels": (
+        lambda client: client.subscribe(["/a", "/b"]),  # type: ignore[arg-type]
+        "subscribe to one channel or pattern at a time",
+    ),
+    "a misspelt option of a publish": (
+        lambda client: client.publish("/a", 1, persistant=True),  # type: ignore[call-arg]
+        "did you mean persistent?",
+    ),
+    "another event loop": (
+        lambda client: asyncio.to_thread(lambda: asyncio.run(client.publish("/a", 1))),
+        "create one in each loop, or use one SyncClient from threads",
+    ),
+    "another loop that subscribes": (
+        lambda client: asyncio.to_thread(client.subscribe, "/a"),
+        "create one in each loop, or use one SyncClient from threads",
+    ),
+    "a loop over messages in another event loop": (
+        lambda client: asyncio.to_thread(lambda: asyncio.run(next_of(client.listen("/a")))),
+        "create one in each loop, or use one SyncClient from threads",
+    ),
 }
 
 
@@ -237,6 +264,57 @@ def test_a_python_program_at_a_wrong_place_is_told_what_to_do(
 
     with pytest.raises(Exception, match=re.escape(sentence)):
         asyncio.run(run())
+
+
+def test_a_client_without_async_is_told_of_the_one_without_a_loop() -> None:
+    with pytest.raises(WrongUse, match="use SyncClient"), Client("http://127.0.0.1:9"):
+        pass
+
+
+def said_by_a_fork(act: Callable[[], object]) -> str:
+    """What an action raises in a fork of this process."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            act()
+        except BaseException as error:
+            os.write(writes, str(error).encode())
+        os._exit(0)
+    os.close(writes)
+    os.waitpid(child, 0)
+    with open(reads) as said:
+        return said.read()
+
+
+# Later Pythons warn of a fork beside threads.
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_client_in_a_fork_says_to_create_one_there(server: Server) -> None:
+    async def run() -> str:
+        async with Client(server.url) as client:
+            return said_by_a_fork(lambda: asyncio.run(client.publish("/a", 1)))
+
+    assert "create one in each process" in asyncio.run(run())
+    with SyncClient(server.url) as client:
+        assert "create one in each process" in said_by_a_fork(lambda: client.publish("/a", 1))
+        assert "create one in each process" in said_by_a_fork(
+            lambda: client.__exit__(None, None, None)
+        )
+
+
+def test_a_message_that_does_not_come_in_time_is_named(server: Server) -> None:
+    with SyncClient(server.url) as client:
+        silent = client.subscribe("/silent")
+        with pytest.raises(TimeoutError, match=r"no message on /silent within 0\.1 s"):
+            silent.next(timeout_s=0.1)
+
+
+def test_a_server_in_an_event_loop_that_is_blocked_has_not_answered() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        client = SyncClient(f"http://127.0.0.1:{port}", connect_timeout_s=0.1)
+        with pytest.raises(NotConnected, match="there is no answer yet"), client:
+            pass
 
 
 def test_a_coroutine_function_for_the_client_without_a_loop_is_refused(server: Server) -> None:
