@@ -143,6 +143,8 @@ def for_site(text: str, source: Path, place: Path) -> str:
             there, mark, anchor = "README.md", "", ""
         else:
             return f"{words} (`{full.relative_to(ROOT)}`)" if "\0" not in words else words
+        if there == str(place) and not anchor:
+            return words
         return f"[{words}]({os.path.relpath(there, place.parent)}{mark}{anchor})"
 
     parts = _CODE.split(_STATES.sub(_steps_in_words, text))

@@ -5,6 +5,13 @@ import re
 from deploy.release.refused import Refused
 
 UNRELEASED = "## Unreleased\n"
+# No index is asked for the package: its files are beside the notes.
+_INSTALL = """In the folder with the files of this release:
+
+```sh
+python3 -m venv .venv && .venv/bin/pip install --find-links . holdfast-bayeux
+```
+"""
 
 
 def cut(text: str, version: str, day: str) -> str:
@@ -25,4 +32,4 @@ def notes(text: str, version: str) -> str:
     # Behind the date of its heading; other headings move up by one level.
     _, _, body = section.partition("\n")
     raised = re.sub(r"(?m)^#(?=#+ )", "", body)
-    return f"# Holdfast {version}\n{raised.rstrip()}\n"
+    return f"# Holdfast {version}\n\n{_INSTALL}{raised.rstrip()}\n"

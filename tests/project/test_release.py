@@ -28,6 +28,13 @@ chart:
 sbom:
 \ttouch dist/holdfast.cdx.json dist/pages.cdx.json
 """
+INSTALL = """\
+In the folder with the files of this release:
+
+```sh
+python3 -m venv .venv && .venv/bin/pip install --find-links . holdfast-bayeux
+```
+"""
 FILES = {
     "Makefile": MAKEFILE,
     ".gitignore": "/dist/\n/.venv\n",
@@ -154,7 +161,7 @@ def test_the_changelog_is_cut_and_its_section_becomes_the_notes(repository: Path
     assert re.fullmatch(r"0\.4\.0 - \d{4}-\d\d-\d\d", headings[1])
     assert headings[2] == "0.3.0 - 2026-11-24"
     assert (repository / "dist/0.4.0/NOTES.md").read_text() == (
-        "# Holdfast 0.4.0\n\n## Added\n\n"
+        f"# Holdfast 0.4.0\n\n{INSTALL}\n## Added\n\n"
         "- [A page](https://git.example/them/holdfast/blob/main/docs/how-to/page.md).\n"
     )
 
@@ -163,7 +170,7 @@ def test_notes_of_a_repository_without_a_public_address_have_no_links(repository
     git(repository, "remote", "remove", "origin")
     assert release(repository, "0.4.0").returncode == 0
     notes = (repository / "dist/0.4.0/NOTES.md").read_text()
-    assert notes == "# Holdfast 0.4.0\n\n## Added\n\n- A page.\n"
+    assert notes == f"# Holdfast 0.4.0\n\n{INSTALL}\n## Added\n\n- A page.\n"
 
 
 def on_a_branch(repository: Path) -> None:

@@ -45,6 +45,11 @@ def test_no_page_for_readers_needs_a_script_to_draw() -> None:
         assert "```mermaid" not in drawn, path
 
 
+def test_a_page_has_no_link_to_itself() -> None:
+    written = "the [front page](../README.md)"
+    assert build.for_site(written, DOCS / "README.md", Path("README.md")) == "the front page"
+
+
 def test_every_page_is_in_the_order_of_reading_and_says_what_it_is_about() -> None:
     listed = [*build.entries()]
     assert {each.path for each in listed} == {

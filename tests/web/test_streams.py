@@ -100,12 +100,18 @@ async def test_an_empty_history_is_an_empty_array(home: ServerAndClients) -> Non
 
 
 @pytest.mark.parametrize(
-    "channel",
-    ["/none", "/news/*", "/news/**", "/meta/connect", "/service/chat", "/news/", "/$%", "/"],
+    ("channel", "detail"),
+    [
+        *((each, "") for each in ("/none", "/meta/connect", "/service/chat", "/news/")),
+        *((each, "a pattern is read by /events") for each in ("/news/*", "/news/**")),
+        *((each, "not the name of a channel") for each in ("/$%", "/")),
+    ],
 )
-async def test_what_keeps_no_messages_is_unknown(home: ServerAndClients, channel: str) -> None:
+async def test_what_keeps_no_messages_is_unknown(
+    home: ServerAndClients, channel: str, detail: str
+) -> None:
     found = await read(home.person(), channel)
-    assert (found.status, error_of(found)) == (404, "404::history_missing")
+    assert (found.status, error_of(found)) == (404, f"404:{detail}:history_missing")
     assert found.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 

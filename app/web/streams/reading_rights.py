@@ -129,12 +129,11 @@ class Admission:
 
     def _channel(self, name: str, *, is_one: bool) -> Channel:
         channel = self._channels.get(name)
-        is_ordinary = (
-            channel is not None
-            and channel.kind is Kind.BROADCAST
-            and not (channel.is_system or (is_one and channel.is_wild))
-        )
-        if channel is None or not is_ordinary:
+        if channel is None:
+            raise RequestRefused(ErrorReply.HISTORY_MISSING, "not the name of a channel")
+        if channel.is_wild and is_one:
+            raise RequestRefused(ErrorReply.HISTORY_MISSING, "a pattern is read by /events")
+        if channel.is_system or channel.kind is not Kind.BROADCAST:
             raise RequestRefused(ErrorReply.HISTORY_MISSING)
         return channel
 
