@@ -1,6 +1,14 @@
-"""The life of a client: which state follows which; no I/O."""
+"""The life of a client: which state follows which, and where it may be used; no I/O."""
 
+import asyncio
+import os
 from enum import Enum
+
+FORKED = "this client was entered before a fork: create one in each process"
+_ELSEWHERE = (
+    "this client belongs to the event loop that entered it: create one in each loop, or use one "
+    "SyncClient from threads"
+)
 
 
 class ClientState(Enum):
@@ -62,3 +70,27 @@ def next_state(state: ClientState, seen: ClientInput) -> ClientState:
         return _NEXT[state, seen]
     except KeyError:
         raise WrongUse(f"{seen.value} while {state.value}") from None
+
+
+def check_loop(home: asyncio.AbstractEventLoop) -> None:
+    """Raise `WrongUse` outside of this event loop, where waiting would never end."""
+    try:
+        is_home = asyncio.get_running_loop() is home
+    except RuntimeError:
+        is_home = False
+    if not is_home:
+        raise WrongUse(_ELSEWHERE)
+
+
+class Home:
+    """The event loop and the process that are running when it is created."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._process = os.getpid()
+
+    def check(self) -> None:
+        """Raise `WrongUse` anywhere else."""
+        if os.getpid() != self._process:
+            raise WrongUse(FORKED)
+        check_loop(self._loop)

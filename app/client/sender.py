@@ -7,8 +7,7 @@ from typing import Any, Literal, Unpack
 from uuid import uuid4
 
 from holdfast.client.conversation import Conversation
-from holdfast.client.home import Home
-from holdfast.client.life import WrongUse
+from holdfast.client.life import Home, WrongUse
 from holdfast.client.messages import Message
 from holdfast.client.outbox import Outbox
 from holdfast.client.outgoing import Outgoing, Repeat

@@ -10,8 +10,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from holdfast.client.errors import Refuse
-from holdfast.client.home import check_loop
-from holdfast.client.life import WrongUse
+from holdfast.client.life import WrongUse, check_loop
 from holdfast.client.messages import Message
 
 Callback = Callable[[Message], Awaitable[object] | object]

@@ -10,8 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from holdfast.client.client import Client
 from holdfast.client.errors import SessionEnded
-from holdfast.client.home import FORKED
-from holdfast.client.life import ClientState, WrongUse
+from holdfast.client.life import FORKED, ClientState, WrongUse
 from holdfast.client.messages import Message
 from holdfast.client.subscriptions import ITERATED, NewSubscription, Subscription, usable
 
