@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import ZipFile, ZipInfo
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -115,8 +116,20 @@ def prepare(home: Path) -> None:
             place = pages / f"{source.relative_to(DOCS)}.txt"
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, place)
+    for folder in sorted((DOCS / "examples").iterdir()):
+        if folder.is_dir() and folder.name != "__pycache__":
+            _zip(folder, pages / f"{folder.relative_to(DOCS)}.zip")
     shutil.copytree(DOCS / "theme", pages / "theme")
     (home / "zensical.toml").write_text(_configuration(), "utf-8")
+
+
+def _zip(folder: Path, place: Path) -> None:
+    """Write an example's files, at their paths in a clone, so that commands of pages find them."""
+    with ZipFile(place, "w") as archive:
+        for source in sorted(folder.rglob("*")):
+            if source.is_file() and "__pycache__" not in source.parts:
+                # Without the time, so that equal files give an equal archive.
+                archive.writestr(ZipInfo(str(source.relative_to(ROOT))), source.read_bytes())
 
 
 def for_site(text: str, source: Path, place: Path) -> str:
@@ -135,7 +148,9 @@ def for_site(text: str, source: Path, place: Path) -> str:
             there = f"{full.relative_to(DOCS)}.txt"
         elif full.is_relative_to(DOCS):
             there = str(full.relative_to(DOCS))
-            if full.is_dir():
+            if full.is_relative_to(DOCS / "examples") and full.is_dir():
+                there += ".zip"
+            elif full.is_dir():
                 return f"{words} (`{full.relative_to(ROOT)}`)"
         elif full.parent == ROOT and full.name in GUESTS:
             there = GUESTS[full.name]

@@ -17,6 +17,7 @@ from aiohttp import web
 
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.meta.validation import skeleton
+from holdfast.bayeux.publish.qos import OPTION_NAMES
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.caller import Caller, Speaker, credentials_in
@@ -259,6 +260,9 @@ class PublishRequests:
             refused = Refused(message.fault)
         elif _is_meta(self._channels, message.get("channel")):
             refused = Refused(ErrorReply.PUBLISH_DENIED, BY_POLICY)
+        elif names := OPTION_NAMES.intersection(message):
+            fault = f"{min(names)} belongs into ext.delivery"
+            refused = Refused(ErrorReply.DELIVERY_INVALID, "user.publish", fault)
         else:
             return None
         result = skeleton(message)

@@ -239,6 +239,23 @@ def test_a_job_is_done_once_whatever_happens_to_the_relay_and_to_the_server(shop
     assert worker.wait(LIMIT_S) == 0, shop.log()
 
 
+def test_the_page_that_an_application_shows_has_the_script_that_is_explained(shop: Shop) -> None:
+    [script] = [each for each in PAGE if each.language == "js"]
+    assert script.text in httpx.get(f"{shop.url}/").raise_for_status().text
+
+
+def test_a_relay_waits_for_the_tables_of_an_application(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(secrets.token_hex())
+    given = {"TOKEN_KEY": str(tmp_path / "key")}
+    words = [sys.executable, "-m", f"{EXAMPLE}.relay", str(tmp_path / "shop.db")]
+    around = compiling_once(tmp_path.parent) | given
+    with subprocess.Popen(words, cwd=ROOT, env=around, stdout=subprocess.PIPE, text=True) as relay:
+        assert relay.stdout is not None
+        assert relay.stdout.readline() == "waiting for the tables of the application\n"
+        relay.send_signal(signal.SIGINT)
+        assert relay.wait(LIMIT_S) == 0
+
+
 def test_the_test_on_the_page_needs_no_server(tmp_path: Path) -> None:
     for name in NEEDED["fastapi"]:
         pytest.importorskip(name)

@@ -73,6 +73,14 @@ async def test_a_message_is_published_and_has_a_result(home: ServerAndClients) -
     assert (event["channel"], event["data"]) == ("/orders", {"n": 1})
 
 
+async def test_an_option_beside_the_data_is_refused_by_its_name(home: ServerAndClients) -> None:
+    message = {"channel": "/orders", "data": 1}
+    status, [wrong, right] = await publish(home.person(), {**message, "persistent": True}, message)
+    assert (status, right["successful"]) == (200, True)
+    fault = "user.publish,persistent belongs into ext.delivery"
+    assert wrong["error"] == f"400:{fault}:delivery_invalid"
+
+
 async def test_the_body_is_json_whatever_its_content_type(home: ServerAndClients) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     body = b'{"channel": "/orders", "data": "a=1&message=2"}'

@@ -277,7 +277,8 @@ OPTIONS: Final = (
     Option("forceUpdate", _force_update),
     Option("topic", _topic),
 )
-_KNOWN: Final = SAID_BY_RECEIVERS | {option.name for option in OPTIONS}
+OPTION_NAMES: Final = frozenset(option.name for option in OPTIONS)
+_KNOWN: Final = SAID_BY_RECEIVERS | OPTION_NAMES
 _ONLY_NOW: Final = SAID_BY_RECEIVERS | {option.name for option in OPTIONS if option.is_only_now}
 
 

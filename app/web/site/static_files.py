@@ -17,6 +17,7 @@ from multidict import CIMultiDictProxy
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".gz": "application/gzip",
+    ".zip": "application/zip",
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json",

@@ -6,6 +6,7 @@ import secrets
 import sys
 import uuid
 from functools import partial
+from pathlib import Path
 
 import django
 from django.apps import apps
@@ -78,6 +79,11 @@ def subject(request: HttpRequest) -> str:
     return push.subject_of(request.user.pk)
 
 
+def page(request: HttpRequest) -> HttpResponse:
+    """Show the page of a user's orders."""
+    return HttpResponse(Path(__file__).with_name("page.html").read_bytes())
+
+
 @require_POST
 def log_in(request: HttpRequest) -> HttpResponse:
     """Begin a session of the application."""
@@ -121,6 +127,7 @@ def place_order(request: HttpRequest) -> HttpResponse:
 
 
 urlpatterns = [
+    path("", page),
     path("login", log_in),
     path("holdfast-token", holdfast_token),
     path("orders", place_order),

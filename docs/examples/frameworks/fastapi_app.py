@@ -2,9 +2,11 @@
 
 import os
 import secrets
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import BackgroundTasks, Depends, FastAPI, HTTPException, Request, Response
+from fastapi.responses import FileResponse
 from pydantic import BaseModel
 from starlette.middleware.sessions import SessionMiddleware
 
@@ -36,6 +38,12 @@ def subject(request: Request) -> str:
 
 
 Subject = Annotated[str, Depends(subject)]
+
+
+@app.get("/")
+def page() -> FileResponse:
+    """Show the page of a user's orders."""
+    return FileResponse(Path(__file__).with_name("page.html"))
 
 
 @app.post("/login", status_code=204)

@@ -2,8 +2,9 @@
 
 import os
 import secrets
+from pathlib import Path
 
-from flask import Flask, Response, abort, jsonify, request, session
+from flask import Flask, Response, abort, jsonify, request, send_file, session
 
 from docs.examples.frameworks import push, shop
 
@@ -17,6 +18,12 @@ def subject() -> str:
     if "user" not in session:
         abort(401)
     return push.subject_of(session["user"])
+
+
+@app.get("/")
+def page() -> Response:
+    """Show the page of a user's orders."""
+    return send_file(Path(__file__).with_name("page.html"))
 
 
 @app.post("/login")

@@ -32,8 +32,18 @@ def relay(db: sqlite3.Connection) -> None:
     db.commit()
 
 
+def wait_for_table(db: sqlite3.Connection) -> None:
+    """Wait until the application has made its tables: it may start later."""
+    asked = "SELECT 1 FROM sqlite_master WHERE name = 'outbox'"
+    if db.execute(asked).fetchone() is None:
+        print("waiting for the tables of the application", flush=True)
+    while db.execute(asked).fetchone() is None:
+        time.sleep(PAUSE_S)
+
+
 if __name__ == "__main__":
     with suppress(KeyboardInterrupt), closing(sqlite3.connect(sys.argv[1])) as db:
+        wait_for_table(db)
         while True:
             try:
                 relay(db)
