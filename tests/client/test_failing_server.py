@@ -1,6 +1,7 @@
 """The Python client with a server that fails on some messages and serves all others."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from aiohttp import WSCloseCode, web
 from aiohttp.test_utils import TestServer
 
-from holdfast import Client, ConnectionLost, Outbox
+from holdfast import Client, ConnectionLost, Outbox, ReplyError
 from tests.client.conftest import LONG_POLLING
 
 POISON = "poison"
@@ -197,3 +198,22 @@ async def test_a_message_that_the_server_fails_on_stays_in_the_outbox_alone(
         # Beside the two others first, then alone, and alone again.
         await server.failed(11)
         assert (server.published, len(outbox)) == ([1, 2], 1)
+
+
+class ExplainingServer(FailingServer):
+    """Refuses publishes, and says where it explains that."""
+
+    async def _answer(self, message: Json) -> Json:
+        reply = await super()._answer(message)
+        if message["channel"].startswith("/meta/"):
+            return reply
+        see = {"see": "/docs/errors/#400-data_missing"}
+        return reply | {"successful": False, "error": "400::data_missing", "ext": see}
+
+
+async def test_an_error_has_the_url_at_which_the_server_explains_it(transport: str) -> None:
+    async with client_of(ExplainingServer(), transport) as client:
+        with pytest.raises(ReplyError) as refused:
+            await client.publish("/a", 1)
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/docs/errors/#400-data_missing", refused.value.see)
+    assert str(refused.value).endswith(f"; see {refused.value.see}")
