@@ -1,5 +1,6 @@
-// Verdicts, whatever the client: reports to the server the outcome of each message in the listeners.
+// Verdicts, whatever the client: tells the server the outcome of each message in the listeners.
 
+import {Hints} from "./hints.js";
 import {HOLDBACK, Ledger, isOfType} from "./ledger.js";
 import {callListener} from "./listeners.js";
 
@@ -9,7 +10,7 @@ const UNREADABLE = /^400:[^:]*\bverdicts\[(\d+)\].*:delivery_invalid$/;
 
 /**
  * Sees all messages of a client, and calls its listeners. `options` are those of the handshake; with
- * a storage in `memory`, finished messages are remembered across reloads.
+ * a storage in `memory`, it remembers finished messages over reloads.
  * Dispatches "change" when one of the fields below, or `pending`, may have changed.
  */
 export class Receiver extends EventTarget {
@@ -17,9 +18,9 @@ export class Receiver extends EventTarget {
     session;
     isResumed = false;
     waiting = 0;
-    /** The subscriptions of the session that ended while no client was there. */
+    /** The subscriptions that ended while no client was there. */
     lostSubscriptions = [];
-    /** Whether the server holds messages back, to the best of this client's knowledge. */
+    /** Whether the server holds messages back, as far as this client knows. */
     isHeldBack = false;
     /** What the next handshake requests, once: false holds messages back, true releases them. */
     nextActive;
@@ -29,8 +30,7 @@ export class Receiver extends EventTarget {
     #client;
     #isAgreed = false;
     #isWoken = false;
-    // Whether the server advised to poll, because of another tab.
-    #isOneOfSeveral = false;
+    #hints = new Hints();
     // The connect that has no reply yet.
     #connect;
 
@@ -40,7 +40,7 @@ export class Receiver extends EventTarget {
         this.#ledger = new Ledger(memory);
     }
 
-    /** The number of messages that listeners are still processing. */
+    /** How many messages listeners are still processing. */
     get pending() {
         return this.#ledger.size;
     }
@@ -87,11 +87,7 @@ export class Receiver extends EventTarget {
     #begin({delivery, ack}) {
         this.#isAgreed = typeof delivery === "object";
         const hasAcks = ack === true || ack?.enabled === true;
-        if (!this.#isAgreed) {
-            console.warn("This server offers no verdicts: a listener that throws refuses nothing.");
-        } else if (!hasAcks) {
-            console.warn("Register the AckExtension, too: without it, each message needs a verdict of its own.");
-        }
+        this.#hints.begin(this.#isAgreed, hasAcks);
         this.#ledger.begin(hasAcks);
         this.nextActive = undefined;
         this.session = delivery?.session?.name;
@@ -150,21 +146,16 @@ export class Receiver extends EventTarget {
     }
 
     #hear(reply) {
-        if (reply.advice?.["multiple-clients"] && !this.#isOneOfSeveral) {
-            console.warn("Another tab of this browser is connected, so this one polls: share a connection, or use WebSocket.");
-        }
-        this.#isOneOfSeveral = reply.advice?.["multiple-clients"] ?? this.#isOneOfSeveral;
+        this.#hints.hear(reply);
         if (reply.id === this.#connect?.id) {
             this.#settled(reply, this.#connect.verdicts);
             this.#connect = undefined;
         }
     }
 
-    /** Keeps verdicts that did not arrive, to send them again; replaces unreadable ones. */
-    #settled({successful, error, ext}, verdicts) {
+    /** Sends verdicts again that did not arrive; replaces unreadable ones. */
+    #settled({successful, error}, verdicts) {
         if (successful) {
-            const unknown = ext?.delivery?.unknown;
-            unknown && console.warn(`The server never sent the messages ${unknown} of these verdicts to this session.`);
             this.#ledger.forget(verdicts);
         } else {
             const [, place] = UNREADABLE.exec(error ?? "") ?? [];
