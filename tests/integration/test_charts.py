@@ -181,6 +181,13 @@ def test_other_settings_and_names_of_hosts_are_given_to_the_server(servers: str)
     assert [*settings.host_name] == ["chat.example.org", *inside]
 
 
+def test_large_numbers_and_fractions_of_a_file_stay_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text("settings: {max_request_size: 16777216, max_message_size: 1000000}")
+    settings = settings_of_pod(chart("one", "--values", str(file)), 0)
+    assert (settings.max_request_size, settings.max_message_size) == (16_777_216, 1_000_000)
+
+
 @pytest.mark.parametrize("succeeds", [True, False])
 def test_a_pod_that_starts_gets_its_shards_back_as_soon_as_it_answers(
     tmp_path: Path, succeeds: bool

@@ -32,3 +32,8 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- $inside := printf "%s.%s" $name .Release.Namespace -}}
 {{- toJson (concat .Values.hostNames (list $name $inside (printf "%s.svc" $inside))) -}}
 {{- end -}}
+
+{{/* A setting as text. Helm reads numbers as floating-point, and would write 1e+06. */}}
+{{- define "holdfast.text" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ printf "%.0f" . }}{{ else }}{{ toString . }}{{ end -}}
+{{- end }}
