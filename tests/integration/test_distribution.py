@@ -65,7 +65,10 @@ def own_files() -> Iterator[Path]:
     """The files in the folders of the package, without those that tools put there."""
     for folder in ("app", "extensions", "pipeline", "static"):
         for place, folders, names in os.walk(ROOT / folder):
-            folders[:] = {*folders} - {"__pycache__", "cometd", "node_modules"}
+            folders[:] = {*folders} - {"__pycache__", "node_modules"}
+            if Path(place) == ROOT / "static":
+                # Of npm; the documentation has a folder of this name, too.
+                folders[:] = {*folders} - {"cometd"}
             for path in (Path(place, name) for name in names):
                 yield path.relative_to(ROOT)
 

@@ -15,7 +15,7 @@ def test_dead_letters_are_shown_in_groups_with_their_attempts(page: Page) -> Non
     go(page, "Dead letters")
     group = page.get_by_role("listitem").filter(has_text="total does not match")
     expect(group.get_by_role("img")).to_have_attribute("aria-label", "5 in the last 24 hours")
-    group.get_by_role("link").click()
+    group.get_by_role("link").first.click()
     expect(page.get_by_role("row")).to_have_count(6)
     expect(page.get_by_role("img", name="5 in the last 30 days")).to_be_visible()
     page.get_by_role("row").nth(1).get_by_role("link").first.click()
@@ -31,7 +31,7 @@ def test_dead_letters_are_grouped_by_less_than_their_cause(page: Page, world: Wo
     expect(groups).to_have_count(causes)
     page.get_by_role("link", name="code", exact=True).click()
     expect(groups).to_have_count(len(codes))
-    groups.filter(has_text=codes[0]["code"]).get_by_role("link").click()
+    groups.filter(has_text=codes[0]["code"]).get_by_role("link").first.click()
     expect(page.get_by_label("Code")).to_have_value(codes[0]["code"])
 
 
