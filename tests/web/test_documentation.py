@@ -21,6 +21,7 @@ def pages(tmp_path: Path) -> Path:
         (docs / folder).mkdir(parents=True)
     for name in ("index.html", "a/index.html", "assets/javascripts/a.1.js", "examples/a.html"):
         (docs / f"{name}.gz").write_bytes(gzip.compress(PAGE, mtime=0))
+    (docs / "examples/a.zip.gz").write_bytes(gzip.compress(PAGE, mtime=0))
     (docs / "a.png").write_bytes(PAGE)
     (docs / "policy.txt").write_text("script-src sha256-one\nstyle-src sha256-two\n")
     (tmp_path / "secret").write_bytes(PAGE)
@@ -49,6 +50,7 @@ def test_an_installation_without_documentation_has_none(tmp_path: Path) -> None:
         ("a.png", "image/png"),
         ("assets/javascripts/a.1.js", "text/javascript; charset=utf-8"),
         ("examples/a.html", "text/plain; charset=utf-8"),
+        ("examples/a.zip", "application/zip"),
     ],
 )
 @pytest.mark.parametrize("accepted", ["gzip", "identity"])

@@ -109,6 +109,7 @@ def _read(place: Path, takes_packed: bool) -> tuple[bytes, bool]:
 
 
 def _type_of(name: str) -> str:
-    if name.startswith(_EXAMPLES):
+    # Sources are read, archives saved.
+    if name.startswith(_EXAMPLES) and not name.endswith(".zip"):
         return "text/plain; charset=utf-8"
     return type_of(PurePosixPath(name).suffix)
