@@ -1,6 +1,7 @@
 """A server that says to the supervisor what a plan wants, and to clients which process it is.
 
-With "workers" there are several. The plan of one of them has its number: "leave.1".
+With "workers" there are several. The plan of one of them has its number: "leave.1". The plan of those
+with certain code names that: "ready of broken".
 With "shards" the first one claims the shards in "claims", and gives the one in "gives", if any;
 other hosts have the ones in "loses". The number of a shard's server is the one after the shard's.
 It runs as `holdfast serve` where the package `holdfast` consists of this and the real supervisor.
@@ -287,7 +288,8 @@ class FakeServer:
         print("holdfast is ready: http://fake", flush=True)  # noqa: T201 - as a server does
 
     def _step(self, name: str, *given: int, **said: object) -> None:
-        match self._plan.get(f"{name}.{self._shard}", self._plan.get(name, "say")):
+        plans = f"{name}.{self._shard}", f"{name} of {CODE}", name
+        match next((self._plan[each] for each in plans if each in self._plan), "say"):
             case "say" if said:
                 self._channel.send(given, **said)
             case "fail":

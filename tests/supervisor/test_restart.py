@@ -281,11 +281,9 @@ def test_if_the_old_server_cannot_go_on_either_another_of_its_code_starts(
     stage.constants(replacing={"_LEAVING_S": 0.3})
     stage.start_and_wait()
     first = stage.who()
-    stage.plan(code="broken", ready="exit")
-    answers = stage.asking(do="restart")
-    assert [next(answers) for _ in range(2)] == STEPS[:2]
-    stage.plan()
-    *_, end = answers
+    stage.plan(code="broken", **{"ready of broken": "exit"})
+    *steps, end = stage.asking(do="restart")
+    assert steps[:2] == STEPS[:2]
     assert "failed" in end
     assert (end["serving"], end["another"]) == (True, True)
     assert stage.who()["code"] == "old"
