@@ -18,7 +18,7 @@ FORGET_WHOLE = ls -d $(VENV)/lib/python3*/site-packages/holdfast_bayeux_client-*
 INSTALLED = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 SOURCES := $(shell find app extensions pipeline static \( -name node_modules -o -name __pycache__ \) -prune \
     -o -type f -print)
-DOCS := $(if $(wildcard docs),$(shell find docs -name __pycache__ -prune -o -type f -print) CHANGELOG.md CONTRIBUTING.md SECURITY.md)
+DOCS := $(if $(wildcard docs),$(shell find docs deploy -name __pycache__ -prune -o -type f -print) CHANGELOG.md CONTRIBUTING.md SECURITY.md)
 
 # Tests start hundreds of processes, which would compile all their modules again.
 unexport PYTHONDONTWRITEBYTECODE

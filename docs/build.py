@@ -111,9 +111,9 @@ def prepare(home: Path) -> None:
             for_site(source.read_text("utf-8"), source, place.relative_to(pages)), "utf-8"
         )
     shutil.copytree(DOCS / "pictures", pages / "pictures")
-    for source in sorted((DOCS / "examples").rglob("*")):
-        if source.is_file() and "__pycache__" not in source.parts:
-            place = pages / f"{source.relative_to(DOCS)}.txt"
+    for source in sorted([*(DOCS / "examples").rglob("*"), *(ROOT / "deploy").rglob("*")]):
+        if (name := _as_text(source)) is not None:
+            place = pages / name
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, place)
     for folder in sorted((DOCS / "examples").iterdir()):
@@ -121,6 +121,17 @@ def prepare(home: Path) -> None:
             _zip(folder, pages / f"{folder.relative_to(DOCS)}.zip")
     shutil.copytree(DOCS / "theme", pages / "theme")
     (home / "zensical.toml").write_text(_configuration(), "utf-8")
+
+
+def _as_text(source: Path) -> str | None:
+    """Return the path on the site of a file of an example or a deployment, or None."""
+    if not source.is_file() or "__pycache__" in source.parts:
+        return None
+    if source.is_relative_to(DOCS / "examples"):
+        return f"{source.relative_to(DOCS)}.txt"
+    # The command that makes releases is for builders.
+    is_shown = source.is_relative_to(ROOT / "deploy") and "release" not in source.parts
+    return f"{source.relative_to(ROOT)}.txt" if is_shown else None
 
 
 def _zip(folder: Path, place: Path) -> None:
@@ -144,8 +155,8 @@ def for_site(text: str, source: Path, place: Path) -> str:
             return found[0]
         path, mark, anchor = target.partition("#")
         full = Path(os.path.normpath(source.parent / path))
-        if full.is_relative_to(DOCS / "examples") and full.is_file():
-            there = f"{full.relative_to(DOCS)}.txt"
+        if (name := _as_text(full)) is not None:
+            there = name
         elif full.is_relative_to(DOCS):
             there = str(full.relative_to(DOCS))
             if full.is_relative_to(DOCS / "examples") and full.is_dir():

@@ -18,7 +18,7 @@ DOCS = build.DOCS
         ("[a](../../README.md#install)", "[a](../README.md)"),
         ("[a](../examples/login.py)", "[a](../examples/login.py.txt)"),
         ("[an example](../examples/answers)", "[an example](../examples/answers.zip)"),
-        ("[the unit](../../deploy/holdfast.service)", "the unit (`deploy/holdfast.service`)"),
+        ("[the unit](../../deploy/holdfast.socket)", "[the unit](../deploy/holdfast.socket.txt)"),
         ("[`app/x.py`](../../app/interface.py)", "`app/x.py`"),
         ("[say `a`](limits.md) `[b](c.md)`", "[say `a`](limits.md) `[b](c.md)`"),
         ("```\n[a](../../bench/README.md)\n```", "```\n[a](../../bench/README.md)\n```"),

@@ -19,7 +19,7 @@ _INDEX, _PACKED, _POLICY = "index.html", ".gz", "policy.txt"
 # Their names change with their content.
 _FIXED = ("assets/javascripts/", "assets/stylesheets/")
 # Programs that pages link to, which no browser runs.
-_EXAMPLES = "examples/"
+_FILES = ("examples/", "deploy/")
 
 
 class Documentation(NamedTuple):
@@ -110,6 +110,6 @@ def _read(place: Path, takes_packed: bool) -> tuple[bytes, bool]:
 
 def _type_of(name: str) -> str:
     # Sources are read, archives saved.
-    if name.startswith(_EXAMPLES) and not name.endswith(".zip"):
+    if name.startswith(_FILES) and not name.endswith(".zip"):
         return "text/plain; charset=utf-8"
     return type_of(PurePosixPath(name).suffix)
