@@ -112,8 +112,8 @@ def prepare(home: Path) -> None:
         )
     shutil.copytree(DOCS / "pictures", pages / "pictures")
     for source in sorted([*(DOCS / "examples").rglob("*"), *(ROOT / "deploy").rglob("*")]):
-        if (name := _as_text(source)) is not None:
-            place = pages / name
+        if (shown := _as_text(source)) is not None:
+            place = pages / shown
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, place)
     for folder in sorted((DOCS / "examples").iterdir()):
@@ -155,8 +155,8 @@ def for_site(text: str, source: Path, place: Path) -> str:
             return found[0]
         path, mark, anchor = target.partition("#")
         full = Path(os.path.normpath(source.parent / path))
-        if (name := _as_text(full)) is not None:
-            there = name
+        if (shown := _as_text(full)) is not None:
+            there = shown
         elif full.is_relative_to(DOCS):
             there = str(full.relative_to(DOCS))
             if full.is_relative_to(DOCS / "examples") and full.is_dir():

@@ -1,7 +1,7 @@
 """A server that says to the supervisor what a plan wants, and to clients which process it is.
 
-With "workers" there are several. The plan of one of them has its number: "leave.1". The plan of those
-with certain code names that: "ready of broken".
+With "workers" there are several. The plan of one of them has its number: "leave.1". The plan of
+certain code has its name: "ready of broken".
 With "shards" the first one claims the shards in "claims", and gives the one in "gives", if any;
 other hosts have the ones in "loses". The number of a shard's server is the one after the shard's.
 It runs as `holdfast serve` where the package `holdfast` consists of this and the real supervisor.
