@@ -29,8 +29,7 @@ _RIGHTS = typer.Option(
     envvar="HOLDFAST_RIGHTS",
     help="File that says who may do what, the server's rights.",
 )
-RightsPath = Annotated[Path, _RIGHTS]
-OptionalRightsPath = Annotated[Path | None, _RIGHTS]
+RightsPath = Annotated[Path | None, _RIGHTS]
 
 
 @contextmanager

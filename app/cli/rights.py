@@ -9,10 +9,12 @@ import typer
 from holdfast.bayeux.wire.login import Login, LoginMethod, Right
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.cli.failures import Exit
-from holdfast.cli.login_files import Groups, OptionalRightsPath, RightsPath, usable_files
+from holdfast.cli.flags import ConfigFile
+from holdfast.cli.login_files import Groups, RightsPath, usable_files
 from holdfast.cli.options import AsJson
 from holdfast.cli.output import answer
 from holdfast.cli.program import group_of_commands
+from holdfast.cli.serve import read_settings, telling_failures
 from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.login.failures import Unusable
 from holdfast.login.rights_check import Answer
@@ -28,8 +30,11 @@ program = group_of_commands()
 
 
 @program.command()
-def check(*, file: RightsPath, as_json: AsJson = False) -> None:
-    """Check the file of rights."""
+def check(*, file: RightsPath = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
+    """Check the file of rights: that of the server's settings, if no other one is named."""
+    file = file or _of_settings(config)
+    if file is None:
+        raise typer.BadParameter("the settings have no rights: name the file with --file")
     rules = len([rule for rule in _read(file).rules if rule.source is RuleSource.FILE])
     answer({"rules": rules}, f"{file} is valid: {counted(rules, 'rule')}", as_json=as_json)
 
@@ -40,7 +45,8 @@ def explain(
     operation: Annotated[Operation, typer.Argument(help=_OPERATIONS)],
     channel: Annotated[str, typer.Argument(help="The channel, or a pattern to subscribe to.")],
     *,
-    file: OptionalRightsPath = None,
+    file: RightsPath = None,
+    config: ConfigFile = None,
     group: Groups = None,
     claim: Annotated[
         str | None, typer.Option(metavar="JSON", help="The rights that the subject's token brings.")
@@ -51,13 +57,15 @@ def explain(
 
     It also says whether the subject has the other rights that the server asks for: with `request`,
     for example, `publish`; and on a channel without subscribers, `create`. The exit code is 0 if
-    the operation is allowed whether or not there are subscribers, otherwise 1. Without a file, only
-    the claim gives rights; without either, everything is allowed.
+    the operation is allowed whether or not there are subscribers, otherwise 1. The file is that of
+    the server's settings, if no other one is named. Without a file, only the claim gives rights;
+    without either, everything is allowed.
 
     Example: holdfast rights explain joe publish /orders/7 --file rights.toml
     """
     method = LoginMethod.ANONYMOUS if subject == NOBODY else LoginMethod.TOKEN
     login = Login(subject, method, frozenset(group or []), rights=_claimed(claim))
+    file = file or _of_settings(config)
     rights = without_file(has_claims=claim is not None) if file is None else _read(file)
     try:
         answers = answers_for(rights, login, operation, channel)
@@ -76,6 +84,12 @@ def explain(
     answer(outcome, text, as_json=as_json)
     if not allowed:
         raise typer.Exit(Exit.FAILED)
+
+
+def _of_settings(config: Path | None) -> Path | None:
+    """Return the file that the server reads."""
+    with telling_failures():
+        return read_settings(config, {}).rights
 
 
 def _read(file: Path) -> RightsFile:

@@ -50,6 +50,20 @@ def test_a_file_is_checked(rights: str) -> None:
     assert result.output.strip() == f"{rights} is valid: 1 rule"
 
 
+def test_without_a_file_that_of_the_settings_decides(
+    rights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(program, ["check"])
+    assert result.exit_code == 2
+    assert "name the file with --file" in result.output
+    (tmp_path / "passwords").write_text("")
+    Path("holdfast.toml").write_text(f'login_passwords = "passwords"\nrights = "{rights}"\n')
+    result = CliRunner().invoke(program, ["check"])
+    assert (result.exit_code, result.output.strip()) == (0, f"{rights} is valid: 2 rules")
+    assert explained("joe", "publish", "/elsewhere")[0] == 1
+
+
 def test_an_error_in_a_file_is_reported_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "rights.toml").write_text(FILE.replace('"publish"]', '"fly"]', 1))
     result = CliRunner().invoke(program, ["check", "--file", str(tmp_path / "rights.toml")])
