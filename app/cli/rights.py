@@ -31,7 +31,7 @@ program = group_of_commands()
 
 @program.command()
 def check(*, file: RightsPath = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Check the file of rights: that of the server's settings, if no other one is named."""
+    """Check the file of rights: the one in the server's settings, if no other one is named."""
     file = file or _of_settings(config)
     if file is None:
         raise typer.BadParameter("the settings have no rights: name the file with --file")
@@ -57,9 +57,9 @@ def explain(
 
     It also says whether the subject has the other rights that the server asks for: with `request`,
     for example, `publish`; and on a channel without subscribers, `create`. The exit code is 0 if
-    the operation is allowed whether or not there are subscribers, otherwise 1. The file is that of
-    the server's settings, if no other one is named. Without a file, only the claim gives rights;
-    without either, everything is allowed.
+    the operation is allowed whether or not there are subscribers, otherwise 1. The file is the
+    one in the server's settings, if no other one is named. Without a file, only the claim gives
+    rights; without either, everything is allowed.
 
     Example: holdfast rights explain joe publish /orders/7 --file rights.toml
     """
