@@ -62,6 +62,7 @@ _EXCUSED_BY: Final[Mapping[str, AbstractSet[str]]] = {
     "the embedded store": _CUT_POWER | {"end_store", "crash_store_soon", "lose_machine"},
     "the supervisor has ended": _ABANDON,
     "the server can neither leave nor go on": _ABANDON | LOSE_TAILS | _FILL,
+    "the store was lost while a shard was given away": _APART | _LOSE | _CUT_POWER,
     "another server, ": _TAKE_OVER | _ABANDON,
     "%s of shard %d did not arrive: its log has them no more": LOSE_TAILS,
     "the log of shard %d has lost its end": LOSE_TAILS | _CUT_POWER,
