@@ -185,7 +185,6 @@ class Forwarding:
         for far in self._far.values():
             far.newcomers = lambda: identities.newcomers(clock())
         identities.tell_others = self._tell_newcomer
-        identities.others_know = self._know_newcomers
         number, of_bucket = self._placement.number, self.shards.of_bucket
         elsewhere = tuple([None if shard == number else shard for shard in of_bucket])
         newcomers = Newcomers(None if login is None else login.logins)
@@ -232,9 +231,6 @@ class Forwarding:
     def _tell_newcomer(self, browser: str) -> None:
         for far in self._far.values():
             far.tell_newcomer(browser)
-
-    def _know_newcomers(self) -> bool:
-        return all(far.is_linked or far.is_away for far in self._far.values())
 
     def listen(self, succession: Succession) -> None:
         """Open the sockets for links, or inherit them. Raises `CannotStart`."""

@@ -53,8 +53,6 @@ class Identities:
         self._strangers: OrderedDict[str, None] = OrderedDict()
         # Tells other shards of a new one, because the next request may reach any of them.
         self.tell_others: Callable[[str], None] | None = None
-        # Returns whether all of them have been told of every one, but those that are away for long.
-        self.others_know: Callable[[], bool] = _known
 
     def find(self, client_id: object, exchange: Exchange) -> Session | None:
         """Return the session with this id, if the request comes from its client.
@@ -203,11 +201,6 @@ class Identities:
         """Require the cookie from now on, and after a restart too."""
         session.identity.needs_cookie = True
         self._owner.note(session, now)
-
-
-def _known() -> bool:
-    """Stands for others, of which there are none."""
-    return True
 
 
 def _is_resumed(session: Session, exchange: Exchange) -> bool:

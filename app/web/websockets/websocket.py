@@ -14,7 +14,6 @@ from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.answering.long_polling import refusal
 from holdfast.web.front.arrival import Arrival, OpenSocket
 from holdfast.web.http.origins import speaker_kind_of
-from holdfast.web.tasks import reached
 from holdfast.web.websockets.open_socket import Socket
 from holdfast.web.websockets.relayed_socket import RelayedSocket
 from holdfast.web.websockets.socket_response import SocketResponse, close, dismiss, end, refuse
@@ -25,8 +24,6 @@ log = logging.getLogger(__name__)
 _VERSION = "13"
 # A relayed socket is closed after its next reply, or after this time; so many in a second.
 _RELAYED_S = 5.0
-# How long other processes may take to be told of a new socket.
-_TELLING_S = 0.5
 _RELAYED_PER_S = 100
 # A proxy may speak an earlier version to servers, as nginx does unless it is told otherwise.
 _OLD_HTTP = "WebSocket needs HTTP/1.1"
@@ -77,10 +74,6 @@ class WebSocketFrontEnd:
             browser = self._welcome(request, speaker)
             speaker = speaker.with_browsers((browser,))
             response.headers["Set-Cookie"] = self._endpoint.cookie.header(browser)
-            others_know = self._endpoint.bayeux.identities.others_know
-            if not others_know():
-                # The client might use it at once at a process that has just been started again.
-                await reached(_TELLING_S, others_know)
         host_cookie = self._endpoint.host_cookie
         if host_cookie is not None and (line := host_cookie.of_socket(speaker)) is not None:
             response.headers.add("Set-Cookie", line)

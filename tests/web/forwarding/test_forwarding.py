@@ -7,7 +7,6 @@ import pytest
 
 from holdfast.web.forwarding import parking
 from tests.abuse.attacker import frame
-from tests.store.store_process import until
 from tests.web.forwarding.stage import TURNS, Pair, pair
 from tests.web.requests import (
     CLIENT_ID,
@@ -87,18 +86,6 @@ async def test_the_home_is_told_of_a_new_socket_before_its_client_has_it(
         await both.settle(client)
         assert b" 101 " in client.transport.written
         assert answered[0] == b""
-
-
-async def test_a_new_socket_waits_until_a_home_that_was_started_again_knows_of_it() -> None:
-    async with pair() as both:
-        both.door.bayeux.identities.others_know = lambda: both.far.is_linked
-        both.wire.lose()
-        client = both.connect()
-        await client.send(UPGRADE)
-        await both.settle(client)
-        assert client.transport.written == b""
-        both.link()
-        await until(lambda: b" 101 " in client.transport.written)
 
 
 async def test_messages_that_a_lost_connection_did_not_take_come_with_the_next_connect() -> None:
