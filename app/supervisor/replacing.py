@@ -42,8 +42,7 @@ def supervise(words: list[str], left: str, system: System) -> int:
     if left:
         resume(supervisor, left)
     while not supervisor.is_stopping:
-        # One that gives its shard away cannot leave it to another process.
-        if not supervisor.claimed.is_giving and (request := supervisor.take_request()) is not None:
+        if _may_begin(supervisor) and (request := supervisor.take_request()) is not None:
             restart(supervisor, request)
         elif (code := _refusal(supervisor)) is not None:
             supervisor.stop()
@@ -51,6 +50,25 @@ def supervise(words: list[str], left: str, system: System) -> int:
         else:
             supervisor.turn(supervisor.revive())
     return supervisor.stop()
+
+
+def _may_begin(supervisor: Supervisor) -> bool:
+    """Whether a restart that somebody has asked for need not wait, or no longer."""
+    request, places = supervisor.request, [each for each in supervisor.places if each.living]
+    # A server that gives its shard away cannot leave it to another process.
+    if request is None or supervisor.claimed.is_giving:
+        return False
+    if all(each.is_serving for each in places) or all(each.is_waiting for each in places):
+        return True
+    # One that starts is about to serve.
+    now = supervisor.system.now()
+    request.waits_until = request.waits_until or now + _limit_s(supervisor, request)
+    return now >= request.waits_until
+
+
+def _limit_s(supervisor: Supervisor, request: Request) -> float:
+    """Return within which time servers must be ready."""
+    return request.timeout_s or supervisor.restart_timeout_s
 
 
 def _refusal(supervisor: Supervisor) -> int | None:
@@ -103,7 +121,7 @@ def _start_others(supervisor: Supervisor, olds: Mapping[Place, Process]) -> bool
 
 
 def _replace(supervisor: Supervisor, request: Request) -> None:
-    timeout_s = request.timeout_s or supervisor.restart_timeout_s
+    timeout_s = _limit_s(supervisor, request)
     livings = [place for place in supervisor.places if not place.is_empty]
     if livings and all(place.is_waiting for place in livings):
         _WaitAnew(supervisor, request, timeout_s).run()
@@ -241,7 +259,7 @@ class _HandOver(_Change):
         """Raise `Failed` while something earlier is not over."""
         olds = [each for place in supervisor.places if (each := place.living)]
         if any(old.said not in SERVING for old in olds):
-            raise Failed("the server is still starting: wait until it is ready")
+            raise Failed("the server before was not ready in time: see its log")
         servers = [each for each in supervisor.processes if each.importer]
         if len(servers) > _MOST_GOING * len(supervisor.places):
             raise Failed("former servers still hand over their connections: wait for a minute")

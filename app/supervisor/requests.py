@@ -16,6 +16,8 @@ class Request:
         self._answers = answers
         # Within which the new server must be ready; None if that is up to the server's settings.
         self.timeout_s = timeout_s
+        # Until when it may wait for a server that starts; zero if it does not.
+        self.waits_until = 0.0
 
     def tell(self, **fields: object) -> None:
         """Tell how it goes; a command that has gone, or reads nothing, misses it."""

@@ -34,7 +34,6 @@ LIMIT_S = START_LIMIT_S
 PEOPLE = 6
 # What a supervisor says of a worker that it kills because it does not run.
 FROZEN = "has not run for"
-STARTING = "the server is still starting: wait until it is ready"
 BROKEN = """
 import os
 def install(server):
@@ -90,13 +89,8 @@ class Deployment:
         return [children(importer) for importer in children(self.process.pid)]
 
     async def restart(self) -> dict[str, Any]:
-        """Restart, as soon as all workers that were killed have been replaced."""
-        ends = time.monotonic() + LIMIT_S
-        while True:
-            *_, end = await asyncio.to_thread(self._restart)
-            if end.get("failed") != STARTING or time.monotonic() > ends:
-                return end
-            await asyncio.sleep(0.05)
+        *_, end = await asyncio.to_thread(self._restart)
+        return end
 
     def _restart(self) -> list[dict[str, Any]]:
         return [*ask(self.data / CONTROL_FILE, do=Do.RESTART, timeout=RESTART_S)]

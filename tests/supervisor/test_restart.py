@@ -366,6 +366,31 @@ def test_a_restart_waits_until_the_first_server_is_ready(stage: Stage) -> None:
     until(lambda: "went" in stage.notes())
 
 
+def test_a_restart_waits_for_a_server_that_starts_again(stage: Stage) -> None:
+    stage.start_and_wait()
+    first = stage.pid_of_server()
+    stage.plan(ready="wait")
+    os.kill(first, signal.SIGKILL)
+    until(lambda: stage.pid_of_server() != first)
+    answers = stage.asking(do="restart")
+    stage.plan(code="new")
+    stage.let_go_on()
+    assert [*answers] == DONE
+    assert stage.who()["code"] == "new"
+    assert stage.stop() == 0
+
+
+def test_a_restart_does_not_wait_forever_for_a_server_that_starts_again(stage: Stage) -> None:
+    stage.start_and_wait()
+    first = stage.pid_of_server()
+    stage.plan(ready="hang")
+    os.kill(first, signal.SIGKILL)
+    until(lambda: stage.pid_of_server() != first)
+    [end] = stage.restart(timeout=0.5)
+    assert "was not ready in time" in end["failed"]
+    assert stage.stop() == 0
+
+
 def test_the_old_server_goes_on_if_the_code_of_the_supervisor_is_broken(stage: Stage) -> None:
     stage.start_and_wait()
     first = stage.who()
