@@ -7,7 +7,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from functools import partial

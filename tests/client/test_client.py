@@ -69,6 +69,32 @@ async def test_a_refused_message_is_a_dead_letter_and_others_are_not(
     assert said == [(number, "user.update.error", "odd") for number in (1, 3, 5)]
 
 
+async def test_one_at_a_time_a_message_refused_for_now_is_processed_before_all_later_ones(
+    server: Server, transport: str
+) -> None:
+    basket, refused = Basket(), list[Message]()
+    channel = f"/client/one-by-one/{transport}"
+
+    async def refuse_first(message: Message) -> None:
+        if not refused:
+            refused.append(message)
+            raise Refuse("communication.busy", "not now", delay_s=0.1)
+        await basket(message)
+
+    session = f"one-by-one-{transport}/1"
+    async with (
+        Client(server.url, session=session, transports=[transport], max_queue=1) as client,
+        aiohttp.ClientSession() as http,
+    ):
+        await client.subscribe(channel, refuse_first)
+        # They enter the queue together.
+        messages = [{"channel": channel, "data": number} for number in range(5)]
+        async with http.post(f"{server.url}/publish", json=messages) as answer:
+            assert answer.status == 200
+        assert await basket.data(5) == [*range(5)]
+        await client.close(end=True)
+
+
 async def test_an_exception_of_a_callback_is_logged_and_the_next_message_arrives(
     enter: Enter, caplog: pytest.LogCaptureFixture
 ) -> None:
