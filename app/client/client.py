@@ -74,8 +74,7 @@ class Client(Sender):
             terms: Options of `ext.delivery` in the handshake, such as `{"retries": 3}`.
             transports: `websocket` and `long-polling`, the preferred one first.
             max_queue: Messages that may be open, which means received and not finished. With
-                that many, the client asks for no more. With 1, a message that is refused for now
-                is processed before all later ones.
+                that many, the client asks for no more.
             outbox: Where `post` keeps messages until the server has accepted them. With it, the
                 client may be entered while the server cannot be reached.
             headers: For each request.

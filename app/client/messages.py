@@ -22,7 +22,10 @@ class Message:
     other servers they have their defaults.
     """
 
-    __slots__ = ("_delivery", "channel", "data", "id", "left", "refusal", "seq", "wire")
+    __slots__ = (
+        *("_delivery", "channel", "data", "has_begun", "id", "is_returned", "left"),
+        *("refusal", "seq", "wire"),
+    )
 
     def __init__(self, wire: Json) -> None:
         self.wire = wire
@@ -38,6 +41,9 @@ class Message:
         # The subscriptions that have yet to finish with it, and the first refusal of one.
         self.left = 0
         self.refusal: Exception | None = None
+        # Whether a subscription has begun to process it, and whether none is to begin, because it
+        # comes again behind one that was refused for now.
+        self.has_begun = self.is_returned = False
 
     def __repr__(self) -> str:
         return f"<Message {self.id or ''} on {self.channel}>"

@@ -3,7 +3,8 @@
 A message is *open* until all its subscriptions have finished with it. With acks, the ack of a batch
 settles its messages without a verdict on each. The client names only exceptions: refusals, messages
 that are open when the next connect leaves (they are pending, and get a verdict later), and finished
-messages that a refusal would otherwise return to the queue.
+messages that a refusal would otherwise return to the queue. Messages that no
+subscription has begun do return, to be processed after the refused one.
 """
 
 from collections.abc import Callable
@@ -106,9 +107,7 @@ class Settling:
                 self._finished.add(id)
                 self._confirm(message.seq)
             elif message.seq is not None:
-                refusal = refusal_for(message.refusal)
-                self._pending.discard(message.seq)
-                self._refuse(refusal, message.seq)
+                self._refuse(refusal_for(message.refusal), message.seq)
         self._wake()
 
     def end_batch(self, number: int | None) -> None:
@@ -180,12 +179,23 @@ class Settling:
             self._done.append(seq)
 
     def _refuse(self, refusal: Refuse, seq: int) -> None:
+        self._pending.discard(seq)
         self._verdicts.append(refusal.verdict(seq))
         if refusal.returns_others:
             # Without verdicts, finished messages would be delivered again.
             self._is_explicit = True
             self._verdicts += map(_confirmation, self._done)
             self._done.clear()
+            self._return_behind(seq)
+
+    def _return_behind(self, refused: int) -> None:
+        """Forget messages that no subscription has begun: they come after the refused one."""
+        for id, message in [*self._open.items()]:
+            seq = message.seq or 0
+            if seq > refused and message.left and not message.has_begun:
+                message.is_returned = True
+                self._pending.discard(seq)
+                del self._open[id]
 
 
 def _confirmation(seq: int) -> Json:

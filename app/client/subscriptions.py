@@ -114,16 +114,16 @@ class Subscription:
         check_loop(self._accepted.get_loop())
         await self._accepted
         self.finish_current()
-        while not self._messages and self._end is None:
+        while self._end is None:
+            self._current = self._next()
+            if self._current is not None:
+                return self._current
             self._arrival = asyncio.get_running_loop().create_future()
             try:
                 await self._arrival
             finally:
                 self._arrival = None
-        if self._end is not None:
-            raise self._end
-        self._current = self._messages.popleft()
-        return self._current
+        raise self._end
 
     async def __aenter__(self) -> Self:
         await self._accepted
@@ -191,11 +191,19 @@ class Subscription:
         if self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)
 
+    def _next(self) -> Message | None:
+        """Begin the next message, if there is one."""
+        while self._messages:
+            message = self._messages.popleft()
+            if not message.is_returned:
+                message.has_begun = True
+                return message
+        return None
+
     async def _call_back(self, callback: Callback) -> None:
         count = 0
         try:
-            while self._messages and self._end is None:
-                message = self._messages.popleft()
+            while self._end is None and (message := self._next()) is not None:
                 try:
                     await run(callback, message)
                 except Refuse as refusal:

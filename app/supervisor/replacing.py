@@ -53,7 +53,7 @@ def supervise(words: list[str], left: str, system: System) -> int:
 
 
 def _may_begin(supervisor: Supervisor) -> bool:
-    """Whether a restart that somebody has asked for need not wait, or no longer."""
+    """Return whether there is a request for a restart that may begin now."""
     request, places = supervisor.request, [each for each in supervisor.places if each.living]
     # A server that gives its shard away cannot leave it to another process.
     if request is None or supervisor.claimed.is_giving:

@@ -69,11 +69,11 @@ async def test_a_refused_message_is_a_dead_letter_and_others_are_not(
     assert said == [(number, "user.update.error", "odd") for number in (1, 3, 5)]
 
 
-async def test_one_at_a_time_a_message_refused_for_now_is_processed_before_all_later_ones(
+async def test_a_message_refused_for_now_is_processed_before_those_that_came_with_it(
     server: Server, transport: str
 ) -> None:
     basket, refused = Basket(), list[Message]()
-    channel = f"/client/one-by-one/{transport}"
+    channel = f"/client/kept-order/{transport}"
 
     async def refuse_first(message: Message) -> None:
         if not refused:
@@ -81,9 +81,9 @@ async def test_one_at_a_time_a_message_refused_for_now_is_processed_before_all_l
             raise Refuse("communication.busy", "not now", delay_s=0.1)
         await basket(message)
 
-    session = f"one-by-one-{transport}/1"
+    session = f"kept-order-{transport}/1"
     async with (
-        Client(server.url, session=session, transports=[transport], max_queue=1) as client,
+        Client(server.url, session=session, transports=[transport]) as client,
         aiohttp.ClientSession() as http,
     ):
         await client.subscribe(channel, refuse_first)

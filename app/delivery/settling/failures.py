@@ -169,6 +169,8 @@ class Failures(Generic[R]):
             self._give_up(receiver, reaction, failure, entry)
             # A refusal is an answer too.
             queue.widen(1)
+            if reaction.rest is ForRest.FLOWS and failure.by_client and stops(failure.code):
+                self._return_behind(receiver, entry, failure.code, now)
         if reaction.rest is ForRest.DEAD:
             self._undelivered.dead_letter_all(receiver, failure.code, failure.text, now)
         elif reaction.rest is ForRest.STAYS:
@@ -218,6 +220,19 @@ class Failures(Generic[R]):
                 each.redelivered += 1
             self._counters.redelivered += len(failed)
         self._ledger.returned(receiver, back, changed)
+
+    def _return_behind(self, receiver: R, refused: Entry, code: ErrorCode, now: float) -> None:
+        """Return the entries behind a message that is gone: the receiver expects it before them.
+
+        An ack settles only those that the receiver has confirmed by name.
+        """
+        if self._returned_from and self._returned_from <= refused.seq:
+            return
+        if self._returned_from is not None:
+            self._returned_from = refused.seq
+        back, changed = self._return_from(receiver.queue, refused)
+        self._attempt_notes.note(receiver, back, now, RETURNED, code=code.text)
+        self._ledger.returned(receiver, back, [each for each in changed if each is not refused])
 
     def _return_from(
         self, queue: CallbackQueue, refused: Entry

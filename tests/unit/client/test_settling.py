@@ -101,6 +101,34 @@ def test_messages_beside_one_that_stays_get_verdicts_of_their_own(
     assert not settling.has_news
 
 
+@pytest.mark.parametrize("code", ["user.update.holdback", "communication.busy"])
+def test_what_nobody_has_begun_returns_behind_a_message_that_stays(
+    settling: Settling, code: str
+) -> None:
+    before, stays, begun, waits = (message(number) for number in (1, 2, 3, 4))
+    for each in (before, stays, begun, waits):
+        received(settling, each)
+        each.left = 1
+    settling.end_batch(1)
+    assert settling.connect_ext()[0] == {"ack": 1, "delivery": {"pending": [1, 2, 3, 4]}}
+    begun.has_begun = True
+    refuse(settling, stays, code)
+    assert [each.is_returned for each in (before, begun, waits)] == [False, False, True]
+    assert settling.open_count == 2
+    ext, _ = settling.connect_ext()
+    assert ext["delivery"]["pending"] == [1, 3]
+    # It is a new message when it comes again.
+    received(settling, message(5, id="n-2"), message(6, id="n-4"))
+
+
+def test_a_message_that_is_gone_returns_nothing(settling: Settling) -> None:
+    gone, waits = message(1), message(2)
+    received(settling, gone, waits)
+    waits.left = 1
+    refuse(settling, gone, "user.update.error")
+    assert not waits.is_returned
+
+
 def test_verdicts_that_may_be_lost_are_sent_again_before_later_ones(settling: Settling) -> None:
     first, second = message(1), message(2)
     received(settling, first, second)

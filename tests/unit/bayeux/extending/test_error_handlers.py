@@ -57,6 +57,30 @@ def _seq(event: Json) -> int:
 # Handlers
 
 
+def test_what_is_behind_a_temporary_refusal_comes_again_even_if_a_handler_ends_its_message() -> (
+    None
+):
+    server = server_of()
+    gone = Reaction(ForMessage.DEAD, ForRest.FLOWS)
+    server.bayeux.state.error_handlers.add("/a/b", Handler(gone))
+    client = receiver(server)
+    for number in (1, 2, 3, 4):
+        server.for_extensions.publish("/a/b", number)
+    reply = client.connect(advice={"timeout": 0})
+    first, second, _, fourth = map(_seq, reply.events)
+    verdicts = [
+        {"seq": first, "state": "OK"},
+        {"seq": second, "errorCode": "communication.busy", "message": "no"},
+        {"seq": fourth, "state": "OK"},
+    ]
+    # The client has not begun with the third one: it expects it behind the second one.
+    ext: Json = {"ack": reply.elements[-1]["ext"]["ack"], "delivery": {"verdicts": verdicts}}
+    [event] = client.connect(ext=ext, advice={"timeout": 0}).events
+    assert (event["data"], _seq(event) > fourth) == (3, True)
+    assert "redelivered" not in event["ext"]["delivery"]
+    assert letters(server) == [2]
+
+
 def test_an_error_handler_decides_instead_of_the_table() -> None:
     server = server_of()
     again = Reaction(ForMessage.STAYS, ForRest.STAYS, counts_redelivered=True, pause_s=0.5)
