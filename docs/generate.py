@@ -157,9 +157,22 @@ def metrics() -> str:
                 labels.setdefault(name, {})[value] = None
         # The bounds of buckets are in the text above the table.
         labels.pop("le", None)
+        if metric.name == "holdfast_build_info":
+            labels = _labels_of_build()
         shown = ", ".join(f"`{name}`: {', '.join(values)}" for name, values in labels.items())
         rows.append(_row(f"`{metric.name}{suffix}`", metric.documentation, shown))
     return _table(("Metric", "Meaning", "Labels"), rows)
+
+
+def _labels_of_build() -> dict[str, dict[str, None]]:
+    """Return what the sources say: whatever is installed here may be older."""
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    oldest = project["requires-python"].removeprefix(">=")
+    return {
+        "version": {project["version"]: None},
+        "python": {f"{oldest} or newer": None},
+        "core": dict.fromkeys(("compiled", "interpreted")),
+    }
 
 
 def requests() -> str:

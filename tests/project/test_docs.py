@@ -24,6 +24,7 @@ from holdfast.pipeline import schemas
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.admin.resources import ROUTES
+from holdfast.web.prometheus import process_families
 from tests.pages import ROOT, Block, anchors, blocks, links, pages
 
 PAGES = list(pages())
@@ -212,6 +213,16 @@ def test_make_targets_on_pages_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_metrics_on_pages_exist(page: Path) -> None:
     assert set(re.findall(r"`(holdfast_\w+)", page.read_text())) <= METRICS
+
+
+def test_the_page_of_metrics_shows_the_release_of_the_sources_whatever_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = generate.metrics()
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"`version`: {version}, " in table
+    monkeypatch.setattr(process_families, "_BUILD", ["0.0.1", "3.99.0", "interpreted"])
+    assert generate.metrics() == table
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
