@@ -1,6 +1,7 @@
 """The files with which a server begins: its settings, its first login, and what runs it."""
 
 import os
+import stat
 import sys
 import textwrap
 from dataclasses import dataclass
@@ -22,7 +23,10 @@ _PORT, _ADMIN_PORT = 8080, 8081
 _USER_OF_IMAGE = 10001
 _WIDTH = 98
 _UNIT = "holdfast.service"
+_SERVICE_USER = "holdfast"
 _COMPOSE = "docker-compose.yml"
+# What a unit shows to a service only if it says so.
+_HOMES = (Path("/home"), Path("/root"))
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - what people write for all addresses
 # What settings without a default look like.
 _EXAMPLES: dict[str, Any] = {
@@ -90,7 +94,7 @@ def steps_of(wanted: Wanted) -> list[str]:
         return [f"holdfast serve --config {home / SETTINGS}"]
     own = (
         []
-        if _user() != "holdfast"
+        if _user() != _SERVICE_USER
         else ["useradd --system --shell /usr/sbin/nologin holdfast", f"chown -R holdfast: {home}"]
     )
     return [*own, f"systemctl enable --now {home / _UNIT}"]
@@ -165,7 +169,7 @@ def _unit(home: Path) -> str:
         "StateDirectory=holdfast\nStateDirectoryMode=0700": f"ReadWritePaths={home / 'data'}",
         "WorkingDirectory=/var/lib/holdfast": f"WorkingDirectory={home / 'data'}",
     }
-    if _is_in_a_home(home) or _is_in_a_home(Path(sys.executable)):
+    if any(map(_is_in_a_home, _places(home))):
         changes["ProtectHome=yes"] = "ProtectHome=read-only"
     for old, new in changes.items():
         if old not in text:
@@ -175,7 +179,28 @@ def _unit(home: Path) -> str:
 
 
 def _is_in_a_home(place: Path) -> bool:
-    return place.parts[1:2] in (("home",), ("root",))
+    return any(place.is_relative_to(each) for each in _HOMES)
+
+
+def _places(home: Path) -> tuple[Path, ...]:
+    """Return what the service must see: the folder, and this environment with its Python."""
+    python = Path(sys.executable)
+    return (home.resolve(), python, python.resolve(), Path(sys.base_prefix).resolve())
+
+
+def closed_to_the_service(home: Path) -> str | None:
+    """Say what the unit's user could not enter, and what to do: a unit of root runs as another."""
+    if _user() != _SERVICE_USER:
+        return None
+    for place in filter(_is_in_a_home, _places(home)):
+        for folder in reversed(place.parents):
+            if folder.is_dir() and not folder.stat().st_mode & stat.S_IXOTH:
+                return (
+                    f"{place} is in {folder}, which only its owner may enter, and the server runs "
+                    f"as the user {_SERVICE_USER}: install Holdfast with a Python of the system in "
+                    "/opt/holdfast, and choose a folder such as /srv/holdfast"
+                )
+    return None
 
 
 def _user() -> str:
@@ -183,7 +208,7 @@ def _user() -> str:
     import pwd
 
     number = os.getuid()
-    return pwd.getpwuid(number).pw_name if number else "holdfast"
+    return pwd.getpwuid(number).pw_name if number else _SERVICE_USER
 
 
 def owner_in_container() -> int:

@@ -16,6 +16,7 @@ from holdfast.cli.first_files import (
     USERS,
     RunBy,
     Wanted,
+    closed_to_the_service,
     files_of,
     owner_in_container,
     steps_of,
@@ -107,6 +108,8 @@ def init(
         raise typer.BadParameter(
             f"{wanted.user!r} is not a user's name: use letters, digits and . @ + ~ -, at least two"
         )
+    if wanted.run_by is RunBy.SYSTEMD and (why := closed_to_the_service(wanted.home)):
+        raise typer.BadParameter(f"--run-by systemd: {why}")
     made = files_of(wanted)
     names_of_files = [*made, *([USERS] if wanted.user else [])]
     _check_free(wanted.home, names_of_files, force=force)

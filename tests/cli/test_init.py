@@ -6,6 +6,7 @@ import re
 import shlex
 import socket
 import stat
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from holdfast.cli import init
+from holdfast.cli import first_files, init
 from holdfast.cli.first_files import settings_text
 from holdfast.cli.main import program
 from holdfast.login.passwords import read_users, verify
@@ -127,6 +128,7 @@ def test_where_nobody_can_be_asked_it_says_what_to_do(tmp_path: Path) -> None:
 
 def test_it_asks_what_no_option_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(init, "_is_somebody_there", lambda: True)
+    monkeypatch.setattr(first_files, "_HOMES", ())
     answers = ["0.0.0.0", "9000", "push.example.org", "y", "ada", "systemd"]
     password = ["correct horse", "correct horse"]
     result = run(tmp_path, says="\n".join([*answers, *password, ""]))
@@ -154,7 +156,41 @@ def test_what_it_writes_serves_and_the_first_login_is_an_operator(tmp_path: Path
             asked(url, "ada:guessed")
 
 
-def test_the_unit_starts_the_server_of_this_environment(tmp_path: Path) -> None:
+def test_a_unit_is_refused_whose_user_could_not_enter_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "root"
+    closed.mkdir(mode=0o700)
+    monkeypatch.setattr(first_files, "_HOMES", (closed,))
+    monkeypatch.setattr("os.getuid", lambda: 0)
+    result = run(closed / "push", "--run-by", "systemd", "--yes")
+    assert result.exit_code == 2
+    told = " ".join(result.output.split())
+    assert f"{closed}/push is in " in told
+    assert "the server runs as the user holdfast: install Holdfast" in told
+    assert not (closed / "push").exists()
+
+
+def test_the_service_sees_an_environment_whose_python_is_in_a_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_files, "_HOMES", (Path("/nowhere"),))
+    made(tmp_path / "a", "--run-by", "systemd")
+    assert "\nProtectHome=yes\n" in (tmp_path / "a/holdfast.service").read_text()
+    (tmp_path / "bin").mkdir(mode=0o755)
+    (tmp_path / "bin/python").symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin/python"))
+    monkeypatch.setattr(first_files, "_HOMES", (Path(sys.executable).resolve().parent,))
+    monkeypatch.setattr(first_files, "_user", lambda: "ada")
+    made(tmp_path / "b", "--run-by", "systemd")
+    assert "\nProtectHome=read-only\n" in (tmp_path / "b/holdfast.service").read_text()
+
+
+def test_the_unit_starts_the_server_of_this_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Root's own Python is of no use to the unit's user.
+    monkeypatch.setattr(first_files, "_HOMES", ())
     port = free_port()
     told = made(tmp_path, "--run-by", "systemd", "--port", str(port))
     unit = (tmp_path / "holdfast.service").read_text()
