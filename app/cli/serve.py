@@ -158,11 +158,12 @@ def _complaint(fault: Any) -> str:
     setting = ".".join(str(part) for part in fault["loc"])
     text = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "extra_forbidden":
-        from holdfast.settings.suggestion import did_you_mean
+        from holdfast.settings.suggestion import at_top, did_you_mean, in_table
 
         *place, name = fault["loc"]
         known = (_TABLES[place[0]] if place else Settings).model_fields
-        text = f"this setting does not exist{did_you_mean(str(name), known)}"
+        other = at_top(name, Settings.model_fields) if place else in_table(name, known)
+        text = f"this setting does not exist{other or did_you_mean(name, known)}"
     elif fault["type"] in _PLAINLY:
         text = _PLAINLY[fault["type"]]
     elif fault["type"] == "list_type":

@@ -33,10 +33,11 @@ def given_by_environment(fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
             continue
         field = variable.removeprefix(_PREFIX).lower()
         if field not in fields:
-            from holdfast.settings.suggestion import did_you_mean
+            from holdfast.settings.suggestion import did_you_mean, in_table
 
             meant = did_you_mean(variable, {_PREFIX + each.upper() for each in fields})
-            raise ValueError(f"{name}: this setting does not exist{meant}")
+            other = in_table(field, fields) or meant
+            raise ValueError(f"{name}: this setting does not exist{other}")
         # Kubernetes sets a port to a URL, too.
         if field != "port" or not _LINK.match(value):
             found[field] = _read(field, value, _kind_of(fields[field].annotation))

@@ -597,6 +597,9 @@ def test_a_wrong_variable_stops_the_start_and_is_named(command: Command) -> None
     [
         ("timeout = [1]", "timeout"),
         ("timout = 1", "timout: this setting does not exist: did you mean timeout?\n"),
+        ("guard = true", 'guard: this setting does not exist: it belongs in [channels."NAME"]\n'),
+        ("headers = ['a']", "headers: this setting does not exist: it belongs in [backend]\n"),
+        ("[channels.'/a']\nmax_queue = 1", "exist: max_queue belongs above all tables\n"),
         ("zzz = 1", "zzz: this setting does not exist\n"),
         ("[channels.'/a']\nlazi = true", "does not exist: did you mean lazy?\n"),
         ("allow_origin = 'https://a.test'", 'a valid list: write ["…"]\n'),
@@ -639,6 +642,8 @@ def test_an_unknown_variable_stops_the_start(command: Command) -> None:
         "HOLDFAST_TIMOUT: this setting does not exist: did you mean HOLDFAST_TIMEOUT?"
         in result.stderr
     )
+    told = command.run(guard="true").stderr
+    assert 'HOLDFAST_GUARD: this setting does not exist: it belongs in [channels."NAME"]' in told
 
 
 @pytest.mark.parametrize(
