@@ -309,7 +309,7 @@ async def _begin(
     return RunningServer(
         *(settings, url, bayeux, storage, ticker, run, administration.replays),
         *(parts.heads, websockets, listeners[MAIN], Leaving(endpoint, websockets, listeners)),
-        *(parts.tasks, succession, administration.figures),
+        *(parts.tasks, succession, administration.figures, administration.read_again),
         forwarding=parts.forwarding,
         sharding=parts.sharding,
         webhooks=await _open_webhooks(parts, sockets, stack),

@@ -13,11 +13,11 @@ from holdfast.bayeux.commands.running import Commands
 from holdfast.bayeux.server import Bayeux, far_parts_of
 from holdfast.bayeux.sessions.replaying import Replaying
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.compose.alerts import alert_limits
+from holdfast.compose.alerts import ReadAgain, alert_limits
 from holdfast.compose.operations import Operated
 from holdfast.compose.placement import Placement
 from holdfast.compose.storage import Storage
-from holdfast.compose.token_watch import TokenWatch
+from holdfast.compose.token_watch import begin_token_watch
 from holdfast.distribution import release
 from holdfast.extensions.operators import Operators, RunAnywhere
 from holdfast.settings import Settings
@@ -83,6 +83,7 @@ class Administration(Administered):
     # What this process measures of itself, and the figures of the past.
     own: OwnFigures
     figures: FigureKeeper
+    read_again: ReadAgain
 
 
 def make_administration(
@@ -154,12 +155,14 @@ def make_administration(
     results = PipelineResults(reader, store.keys)
     frames = JournalFrames(reader, store.keys, placement.node(settings.node))
     keeper = _keeper(bayeux, PastFigures(store, reader), tallying, replays, own)
+    read_again = ReadAgain(login.files if login else ())
     alert_watch = AlertWatch(
-        *(running, tallying, alerts, alert_limits(settings)),
+        *(running, tallying, alerts, alert_limits(settings, read_again)),
         results=results,
         frames=frames,
         away_s=away_s,
         replicas=lambda: "" if storage.replicas is None else storage.replicas.complaint,
+        files=read_again.faults,
     )
     if (replicas := storage.replicas) is not None:
         replicas.on_change = alert_watch.replicas_changed
@@ -182,11 +185,11 @@ def make_administration(
     opened = OpenRequests(tokens)
     handlers = alone if joint is None else joint.handlers
     admin = make_admin(handlers, tokens, clock, feed_of(endpoint), by_login, opened)
-    tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
-    run_until_closed(stack, tokens_watch.run())
+    read_again.add(begin_token_watch(settings.data, tokens, server, opened.end_invalid, stack))
     return Administration(
         *(admin, alerts, joint, login.logins if login else None),
         *(letters.search, replays, own, keeper),
+        read_again=read_again,
     )
 
 

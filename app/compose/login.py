@@ -1,12 +1,12 @@
 """Sets up the login of clients."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.for_extensions import ForExtensions
@@ -17,7 +17,7 @@ from holdfast.login.extension import Logins
 from holdfast.login.failures import Unusable
 from holdfast.login.key_sources import KeyFile, KeySource, KeyUrl, at, discovered
 from holdfast.login.passwords import read_users
-from holdfast.login.rights_file import read_rights, without_file
+from holdfast.login.rights_file import RightsFile, read_rights, without_file
 from holdfast.login.rules import RuleGrants
 from holdfast.login.watched_file import WatchedFile
 from holdfast.settings import Settings
@@ -37,6 +37,8 @@ class InstalledLogin:
     """How clients log in, and the backend that decides about them, if there is one."""
 
     logins: Logins
+    # Those that are read again.
+    files: Sequence[WatchedFile[Any]]
     backend: "BackendLogins | None" = None
 
     async def open(self, settings: Settings, ports: Collection[int], stack: AsyncExitStack) -> None:
@@ -65,8 +67,12 @@ def install_login(
     def is_operators(token: str) -> bool:
         return tokens.role(token) is not None
 
-    logins = _make_logins(settings, server, stack, is_operators, key, parts)
-    return InstalledLogin(logins, None if parts is None else parts.logins)
+    methods = _methods(settings, stack, None if parts is None else parts.logins)
+    rights = _rights(settings)
+    logins = _make_logins(settings, server, stack, is_operators, key, parts, methods, rights)
+    keys = methods.keys.file if isinstance(methods.keys, KeyFile) else None
+    files = [each for each in (rights, methods.users, keys) if each is not None]
+    return InstalledLogin(logins, files, None if parts is None else parts.logins)
 
 
 def _make_logins(
@@ -76,13 +82,9 @@ def _make_logins(
     is_operators: Callable[[str], bool],
     key: bytes,
     backend: "BackendParts | None",
+    methods: Methods,
+    rights: WatchedFile[RightsFile] | None,
 ) -> Logins:
-    """Install the configured login. Raises `CannotStart`."""
-    methods = _methods(settings, stack, None if backend is None else backend.logins)
-    rights = None
-    if settings.rights is not None:
-        reading = partial(read_rights, has_backend=backend is not None)
-        rights = _read("rights", partial(WatchedFile, settings.rights, reading))
     logins = Logins(
         server,
         Authenticator(methods),
@@ -100,6 +102,13 @@ def _make_logins(
     server.extend(logins)
     run_until_closed(stack, logins.run())
     return logins
+
+
+def _rights(settings: Settings) -> WatchedFile[RightsFile] | None:
+    if settings.rights is None:
+        return None
+    reading = partial(read_rights, has_backend=settings.backend is not None)
+    return _read("rights", partial(WatchedFile, settings.rights, reading))
 
 
 def _of_administration(methods: Methods) -> Authenticator:

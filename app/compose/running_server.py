@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast.bayeux.leaving.session_state import READING_S
 from holdfast.bayeux.leaving.settling import settle, take_back, unsettled
 from holdfast.bayeux.server import Bayeux
+from holdfast.compose.alerts import ReadAgain
 from holdfast.compose.journal import RunBooks
 from holdfast.compose.storage import Storage
 from holdfast.compose.succession import CannotGoOn, CannotLeave, Succession
@@ -67,6 +68,7 @@ class RunningServer:
     tasks: Tasks
     succession: Succession
     figures: FigureKeeper
+    read_again: ReadAgain
     # None if there is no other shard.
     forwarding: "Forwarding | None" = None
     sharding: "Sharding | None" = None
@@ -253,7 +255,7 @@ class RunningServer:
         """Read the files of TLS again."""
         from holdfast.compose.tls_files import reload_tls
 
-        reload_tls(self.settings, self.doors.listeners.values())
+        self.read_again.tls_fault = reload_tls(self.settings, self.doors.listeners.values())
 
     # Ending
 

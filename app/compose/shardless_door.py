@@ -32,7 +32,7 @@ from holdfast.compose.running_server import hand_over, within
 from holdfast.compose.several import host_links
 from holdfast.compose.shard_origin import common_origin, store_of
 from holdfast.compose.succession import CannotLeave, Succession
-from holdfast.compose.token_watch import TokenWatch, opened_tokens, role_of
+from holdfast.compose.token_watch import begin_token_watch, opened_tokens, role_of
 from holdfast.delivery.basics.ignoring import ignore
 from holdfast.delivery.basics.node import Node, TimestampSource
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
@@ -54,7 +54,7 @@ from holdfast.web.answering.heads import Heads
 from holdfast.web.doors.leaving import Leaving
 from holdfast.web.scheduling.intake import UnreadRequests
 from holdfast.web.scheduling.speaking import OwnStoreRight
-from holdfast.web.tasks import Tasks, run_until_closed
+from holdfast.web.tasks import Tasks
 from holdfast.web.ticker import Ticker
 from holdfast.web.websockets.websocket import WebSocketFrontEnd
 
@@ -143,8 +143,7 @@ async def _assemble(settings: Settings, placement: Placement, stack: AsyncExitSt
     opened = OpenRequests(tokens)
     by_login = None if login is None else login.logins.operator
     application = make_admin(joint.handlers, tokens, clock, feed_of(endpoint), by_login, opened)
-    watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
-    run_until_closed(stack, watch.run())
+    begin_token_watch(settings.data, tokens, server, opened.end_invalid, stack)
     administration = Administered(application, Alerts(), joint, login.logins if login else None)
     return _Parts(
         *(settings, placement, addresses, ticker, heads, right, tasks, endpoint, forwarding),

@@ -39,20 +39,21 @@ def read_tls(settings: Settings) -> ssl.SSLContext | None:
     return tls
 
 
-def reload_tls(settings: Settings, listeners: Iterable[Listener]) -> None:
+def reload_tls(settings: Settings, listeners: Iterable[Listener]) -> str:
     """Read the files again, for connections that are accepted from now on.
 
-    If they cannot be read, the former certificate stays in use.
+    If they cannot be read, the former certificate stays in use; returns why.
     """
     try:
         tls = read_tls(settings)
     except CannotStart as error:
         log.error("the former certificate stays in use: %s", error)
-        return
+        return str(error)
     if tls is not None:
         for listener in listeners:
             listener.use_tls(tls)
         log.info("new connections use the certificate in %s", settings.tls_cert)
+    return ""
 
 
 def check_readable(setting: str, path: Path | None) -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from holdfast.web.admin.tokens import (
     read_former,
     token_in,
 )
+from holdfast.web.tasks import run_until_closed
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +41,19 @@ def role_of(tokens: Tokens, warrant: str) -> str:
     """Return the role that a token grants, by its warrant; empty if there is none."""
     role = tokens.role_by_warrant(warrant)
     return "" if role is None else role.title
+
+
+def begin_token_watch(
+    directory: Path,
+    tokens: Tokens,
+    server: ServerApi,
+    end_requests: Callable[[], None],
+    stack: AsyncExitStack,
+) -> Collection[WatchedFile[str]]:
+    """Follow the tokens' files until the stack ends that; returns the files."""
+    watch = TokenWatch(directory, tokens, server, end_requests)
+    run_until_closed(stack, watch.run())
+    return watch.files
 
 
 class TokenWatch:
@@ -68,6 +83,10 @@ class TokenWatch:
             file.value != tokens.present(role) for role, file in self._files.items()
         )
         tokens.look = self._look_early
+
+    @property
+    def files(self) -> Collection[WatchedFile[str]]:
+        return self._files.values()
 
     async def run(self) -> None:
         """Look at the files twice a second, until cancelled."""

@@ -49,13 +49,13 @@ class KeyFile:
 
     def __init__(self, path: Path) -> None:
         """Raises `Unusable`."""
-        self._file = WatchedFile(path, partial(_read_file, path))
+        self.file = WatchedFile(path, partial(_read_file, path))
 
     def keys(self) -> VerificationKeys:
-        return self._file.value
+        return self.file.value
 
     async def renew(self, key_id: object) -> None:
-        self._file.refresh()
+        self.file.refresh()
 
 
 def _read_file(path: Path, text: bytes) -> VerificationKeys:

@@ -22,7 +22,7 @@ from holdfast.delivery.basics.channels import Channels
 from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.login.failures import Unusable
 from holdfast.login.rules import EVERYBODY, GROUP, PLACEHOLDER, Rule, RuleSource, is_among
-from holdfast.login.toml_file import first_fault, read_toml
+from holdfast.login.toml_file import first_fault, located, read_toml
 
 _MOST_RULES = 10_000
 # In the claim of one token.
@@ -149,11 +149,18 @@ def without_file(*, has_claims: bool) -> RightsFile:
 
 
 def read_rights(text: bytes, *, has_backend: bool = True) -> RightsFile:
-    """Read the file. Raises `Unusable`, with the place of the error.
+    """Read the file. Raises `Unusable`, with the line and the place of the error.
 
     Without a backend, no rule can have it asked.
     """
     given = read_toml(text, _Given)
+    try:
+        return _rights_in(given, has_backend=has_backend)
+    except Unusable as error:
+        raise Unusable(located(text, str(error))) from None
+
+
+def _rights_in(given: _Given, *, has_backend: bool) -> RightsFile:
     rules = tuple(_rule(number, each) for number, each in enumerate(given.rule, 1))
     asking = next((each.number for each in rules if each.asks), None)
     if asking is not None and not has_backend:

@@ -18,12 +18,14 @@ _Stamp = tuple[int, int, int, int]
 
 
 class WatchedFile(Generic[Value]):
-    """The value of a file's latest readable version."""
+    """The value of a file's latest usable version."""
 
     def __init__(self, path: Path, read: Callable[[bytes], Value]) -> None:
         """Raises `Unusable`."""
         self._path = path
         self._read = read
+        # Why the file as it is now is not in use; empty if it is.
+        self.fault = ""
         self.value, self._stamp = self._load()
 
     def refresh(self) -> bool:
@@ -36,9 +38,11 @@ class WatchedFile(Generic[Value]):
         try:
             self.value, self._stamp = self._load()
         except Unusable as error:
-            log.error("%s; what was read before stays in force", error)
+            self.fault = str(error)
+            log.error("%s; correct it: until then, what was read before stays in force", error)
             self._stamp = _stamp(self._path)
             return False
+        self.fault = ""
         log.info("%s was read again", self._path)
         return True
 

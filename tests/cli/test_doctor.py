@@ -243,3 +243,39 @@ def test_a_pipeline_that_nobody_installed_is_one_line(monkeypatch: pytest.Monkey
     assert check.text.startswith("not installed: ")
     assert "'holdfast-bayeux[pipeline-local] @ file:" in check.text
     assert "'holdfast-bayeux[pipeline] @ file:" in check.text
+
+
+def test_the_files_that_a_server_reads_again_are_checked(home: Path) -> None:
+    files = {"rights": "rights.toml", "alerts": "alerts.toml", "login_passwords": "users"}
+    Path("rights.toml").write_text('[[rule]]\nwho = ["*"]\nmay = ["publsh"]\nchannels = ["/**"]\n')
+    Path("alerts.toml").write_text("oldest = 1000\nleters = 5\n")
+    Path("users").write_text("")
+    code, seen = checks(**files)
+    assert code == 1
+    assert seen["rights"][0] is seen["alerts"][0] is False
+    assert seen["rights"][1].startswith("rights.toml: line 1: rule.1: 'publsh' is not a right")
+    begin = "alerts.toml: line 2: leters: there is no such key: did you mean letters?; correct it"
+    assert seen["alerts"][1].startswith(begin)
+    assert seen["login_passwords"] == (True, "users")
+    Path("rights.toml").write_text("")
+    Path("alerts.toml").write_text("letters = 5\n")
+    code, seen = checks(**files)
+    assert code == 0
+    assert (seen["rights"], seen["alerts"]) == ((True, "rights.toml"), (True, "alerts.toml"))
+
+
+def test_a_certificate_without_its_key_is_a_fault(home: Path) -> None:
+    Path("cert.pem").write_text("")
+    code, seen = checks(tls_cert="cert.pem", tls_key="key.pem")
+    assert (code, seen["TLS"][0]) == (1, False)
+    assert seen["TLS"][1].startswith("tls_key: there is no file key.pem; correct it")
+
+
+def test_an_interpreted_core_is_a_choice_that_has_a_cost(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_checks, "core", lambda: "interpreted")
+    code, seen = checks()
+    assert (code, seen["core"][0]) == (0, None)
+    assert "interpreted: it does the same, with at least a fifth fewer" in seen["core"][1]
+    assert "install the release's wheel for cp3" in seen["core"][1]

@@ -208,3 +208,36 @@ async def test_live_figures_are_for_logins_with_a_role(tmp_path: Path) -> None:
         subscribed = await ada.http.post(FEED, json=[{**ask, "clientId": reply["clientId"]}])
         assert (await subscribed.json())[0]["successful"]
         assert (await greet(home.person(**bearer(sub="eve")))).status == 403
+
+
+async def test_a_typo_in_the_file_of_rights_is_told_and_the_former_rights_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("holdfast.web.admin.alert_watch.EVERY_S", 0.05)
+    async with server_and_clients(tmp_path, rights=RIGHTS) as home:
+        ada = home.person(**bearer())
+
+        async def alerts() -> list[Json]:
+            status, found = await ask(ada, "/now")
+            assert status == 200
+            return list(found["alerts"]["items"])
+
+        async def is_alerted() -> bool:
+            return bool(await alerts())
+
+        async def is_calm() -> bool:
+            return not await alerts()
+
+        (tmp_path / "rights.toml").write_text(RIGHTS + 'opertors = ["bo"]\n')
+        await until(is_alerted)
+        [raised] = await alerts()
+        assert raised["alert"] == "files"
+        fault = "rights.toml: line 5: administration.opertors: there is no such key"
+        assert fault in raised["reason"]
+        assert "correct the file" in raised["next"]
+        async with ada.http.get("/metrics") as page:
+            assert 'holdfast_alert_raised{alert="files"} 1.0' in await page.text()
+        [logged] = [each.message for each in caplog.records if each.levelno == logging.ERROR]
+        assert fault in logged
+        (tmp_path / "rights.toml").write_text(RIGHTS)
+        await until(is_calm)

@@ -71,8 +71,9 @@ async def test_an_unreadable_file_leaves_the_former_certificate_in_use(
     async with stage(addresses.main.tls) as house:
         (tmp_path / name).unlink()
         with caplog.at_level(logging.ERROR):
-            reload_tls(settings, [house.old.listener])
+            fault = reload_tls(settings, [house.old.listener])
         assert f"there is no file {tmp_path / name}" in caplog.text
+        assert fault in caplog.text
         house.talks.append(client := await connect(house.old, authority))
         assert shown(client) == "first"
 

@@ -22,6 +22,7 @@ class Alert(StrEnum):
     AUDIT = "audit"
     SHARDS = "shards"
     REPLICAS = "replicas"
+    FILES = "files"
 
 
 class AlertLimits(BaseModel):
@@ -61,6 +62,11 @@ class AlertLimits(BaseModel):
         default=1,
         description="Too few replicas confirm messages, so publishers get `unknown`; only with "
         "`durability = replicas:N`. It is cleared as soon as they do.",
+    )
+    files: _Number = Field(
+        default=1,
+        description="Files of rights, limits, users, keys, tokens or TLS that were changed and "
+        "cannot be used. It is cleared as soon as they can.",
     )
     clear_after: _Ms = Field(
         default=300_000,

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from holdfast.bayeux.sessions.channel_holds import ALERT
 from holdfast.delivery.basics.notices import ALERT_CLEARED, ALERT_RAISED
@@ -15,6 +15,7 @@ from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.count_window import CountWindow
 from holdfast.web.admin.measurements import (
     of_audit,
+    of_files,
     of_ingest,
     of_letters,
     of_oldest,
@@ -42,6 +43,7 @@ class AlertWatch:
         limits: Returns the limits in force.
         away_s: Returns for how many seconds other shards have been away, by number.
         replicas: Returns why replicas do not confirm messages; nothing if they do.
+        files: Returns why files that were changed cannot be used.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class AlertWatch:
         frames: JournalFrames,
         away_s: Callable[[], Mapping[int, float]] = dict,
         replicas: Callable[[], str] = str,
+        files: Callable[[], Sequence[str]] = list,
     ) -> None:
         self._server = server
         self._state = server.life.state
@@ -65,6 +68,7 @@ class AlertWatch:
         self._frames = frames
         self._away_s = away_s
         self._replicas = replicas
+        self._files = files
         self._counts = CountWindow(self._state.counters, server.clock())
         self._pipeline_due = 0.0
 
@@ -109,6 +113,7 @@ class AlertWatch:
         yield Alert.REFUSED, of_refused(self._counts, limits.refused_at_least)
         yield Alert.SHARDS, of_shards(self._away_s())
         yield Alert.REPLICAS, of_replicas(self._replicas())
+        yield Alert.FILES, of_files(self._files())
 
     async def _of_pipeline(self) -> list[tuple[Alert, Measured]]:
         node = self._state.node

@@ -12,7 +12,7 @@ from holdfast.web.admin.alert_limits import Alert, AlertLimits
 # An alert is cleared only when its value is well below the limit.
 _CLEAR_SHARE = 0.8
 # These are states, not values that go up and down: they are cleared at once.
-_STATES = frozenset((Alert.REPLICAS,))
+_STATES = frozenset((Alert.REPLICAS, Alert.FILES))
 
 
 class Measured(NamedTuple):

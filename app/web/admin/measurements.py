@@ -1,6 +1,6 @@
 """Derives the values of alerts, in words, from what the server and the pipeline know."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.delivery.basics.node import NS_PER_MS, Node
@@ -107,6 +107,15 @@ def of_replicas(complaint: str) -> Measured:
         complaint,
         "start the replica, or its machine: the server goes on by itself. To go on without it, set "
         "another durability",
+    )
+
+
+def of_files(faults: Sequence[str]) -> Measured:
+    return Measured(
+        len(faults),
+        "; ".join(faults) and f"what was read before stays in force: {'; '.join(faults)}",
+        "correct the file, and holdfast doctor checks it; it is read again by itself, those of TLS "
+        "with SIGHUP",
     )
 
 

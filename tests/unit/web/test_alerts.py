@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.compose.alerts import alert_limits
+from holdfast.compose.alerts import ReadAgain, alert_limits
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.delivery.basics.counters import Counters
 from holdfast.settings import read
 from holdfast.web.admin.alert_limits import Alert, AlertLimits
 from holdfast.web.admin.alerts import Alerts, Measured
 from holdfast.web.admin.count_window import CountWindow
-from holdfast.web.admin.measurements import of_audit, of_letters, of_refused
+from holdfast.web.admin.measurements import of_audit, of_files, of_letters, of_refused
 
 LIMITS = AlertLimits(letters=10, clear_after=60_000)
 
@@ -127,25 +127,48 @@ def test_an_audit_with_violations_names_their_kinds() -> None:
 
 
 def test_without_a_file_the_defaults_are_in_force() -> None:
-    assert alert_limits(read(None, {}))() == AlertLimits()
+    assert alert_limits(read(None, {}), ReadAgain())() == AlertLimits()
 
 
-def test_a_file_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
+def test_a_file_is_read_again_when_it_has_changed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file = tmp_path / "alerts.toml"
     file.write_text("letters = 5\n")
-    limits = alert_limits(read(None, {"alerts": file}))
+    read_again = ReadAgain()
+    limits = alert_limits(read(None, {"alerts": file}), read_again)
     assert limits() == AlertLimits(letters=5)
     file.write_text("letters = 7\noldest = 1000\n")
     assert limits() == AlertLimits(letters=7, oldest=1000)
-    file.write_text("letters = many\n")
+    file.write_text("oldest = 1000\nleters = 8\n")
     assert limits() == AlertLimits(letters=7, oldest=1000)
+    fault = f"{file}: line 2: leters: there is no such key: did you mean letters?"
+    assert read_again.faults() == [fault]
+    # One error, however often the file is looked at.
+    assert limits() == AlertLimits(letters=7, oldest=1000)
+    [logged] = [each.message for each in caplog.records if each.levelname == "ERROR"]
+    end = "; correct it: until then, what was read before stays in force"
+    assert logged == fault + end
+    file.write_text("letters = 8\n")
+    assert limits() == AlertLimits(letters=8)
+    assert read_again.faults() == []
+
+
+def test_files_that_cannot_be_used_are_alerted_to_until_they_can() -> None:
+    alerts = Alerts()
+    found: list[list[str]] = []
+    for faults in ([], ["rights.toml: line 3: a", "users: b"], ["users: b"], []):
+        alerts.judge(Alert.FILES, of_files(faults), AlertLimits(), len(found), 0)
+        found.append([each.reason for each in alerts.raised()])
+    start = "what was read before stays in force: "
+    assert found == [[], [f"{start}rights.toml: line 3: a; users: b"], [f"{start}users: b"], []]
 
 
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("mails = 5", "mails: there is no such key"),
-        ("refused = 20", "refused: Input should be less than or equal to 1"),
+        ("mails = 5", "line 1: mails: there is no such key"),
+        ("refused = 20", "line 1: refused: Input should be less than or equal to 1"),
         ("letters =", "not TOML: "),
     ],
 )
@@ -153,5 +176,5 @@ def test_a_wrong_file_is_named_at_the_start(tmp_path: Path, text: str, fault: st
     file = tmp_path / "alerts.toml"
     file.write_text(text)
     with pytest.raises(CannotStart) as caught:
-        alert_limits(read(None, {"alerts": file}))
+        alert_limits(read(None, {"alerts": file}), ReadAgain())
     assert str(caught.value).startswith(f"alerts: {file}: {fault}")

@@ -32,6 +32,7 @@ class Leaving:
             books=Mock(close=AsyncMock()),
             replays=Mock(close=AsyncMock()),
             figures=Mock(close=AsyncMock()),
+            read_again=Mock(),
             doors=Mock(pause=AsyncMock(), settle=AsyncMock(), listeners=self._listeners()),
             succession=Mock(settled=self._settled),
             sharding=Mock(pause=self._stop_following),
