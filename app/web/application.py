@@ -16,7 +16,6 @@ from holdfast.web.answering.endpoint import (
 )
 from holdfast.web.answering.long_polling import long_poll, refusal
 from holdfast.web.http.hosts import Hosts
-from holdfast.web.http.origins import OriginTrust, only_value
 from holdfast.web.http.request_kinds import PROBES, RequestKind
 from holdfast.web.misdirected import answering_to, showing_the_way
 from holdfast.web.prometheus.forms import accepted_form
@@ -126,12 +125,7 @@ def _bayeux_handler(
 
 
 def _preflight(request: web.Request, endpoint: Endpoint) -> web.Response:
-    if endpoint.origins.trust_of(request.headers) is OriginTrust.FOREIGN:
-        # The browser will not send the request.
-        endpoint.report_foreign(request.headers)
-    origin, host = only_value(request.headers, "Origin"), request.headers.get("Host")
-    headers = FIXED_HEADERS | endpoint.origins.preflight_headers(origin, host)
-    return web.Response(headers=headers)
+    return web.Response(headers=endpoint.preflight_headers(request.headers))
 
 
 def _add_publish(application: web.Application, endpoint: Endpoint, divider: Divider) -> None:

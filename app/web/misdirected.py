@@ -60,11 +60,15 @@ def showing_the_way(endpoint: Endpoint) -> Callable[..., Awaitable[web.StreamRes
     async def show(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             return await handler(request)
-        except web.HTTPMethodNotAllowed as error:
-            error.text = f"This path takes {' or '.join(sorted(error.allowed_methods))} only.\n"
-            raise
-        except web.HTTPNotFound as error:
+        except (web.HTTPMethodNotAllowed, web.HTTPNotFound) as error:
+            cors = endpoint.cors(request.headers)
+            if cors and request.method == "OPTIONS":
+                # The browser asks first. If it is refused, the page never sees the sentence.
+                return web.Response(headers=endpoint.preflight_headers(request.headers))
             error.text = way
+            if isinstance(error, web.HTTPMethodNotAllowed):
+                error.text = f"This path takes {' or '.join(sorted(error.allowed_methods))} only.\n"
+            error.headers.update({"Vary": "Origin", **cors})
             raise
 
     return show

@@ -1,6 +1,6 @@
 // Calls listeners, to record for each message what they throw, at once or later.
 
-// The code of a refusal that names none, and of anything else that a listener throws.
+// The code of a refusal without one, and of anything else that is thrown.
 const REFUSED = "user.update.error";
 const UNEXPECTED = "user.update.internalError";
 
@@ -44,17 +44,14 @@ async function settle(entry, result, onFault) {
     entry.running -= 1;
 }
 
-/** The text of a thrown value, which can be anything: `String` throws on {"toString": 1}. */
-const textOf = (thrown) => {
+/** The text of any value, without lone surrogates, which would make the verdict unreadable. */
+const textOf = (value) => {
     try {
-        return String(thrown);
+        return String(value).replace(/\p{Surrogate}/gu, "\ufffd");
     } catch {
         return "the thrown value has no text";
     }
 };
-
-/** The text without lone surrogates, which would make the verdict unreadable. */
-const whole = (text) => text.replace(/\p{Surrogate}/gu, "\ufffd");
 
 /** Records a refusal; if several listeners refuse, the first one counts. */
 function refuse(entry, error) {
@@ -65,9 +62,13 @@ function refuse(entry, error) {
                 : {errorCode: UNEXPECTED, reason: error?.message ?? error};
         // An unreadable verdict would make the server refuse this connect and all later ones.
         const isDelay = Number.isFinite(delay) && delay >= 0;
+        const code = textOf(errorCode);
+        if (!/^(user|communication)(\.[\w-]+)*$/.test(code)) {
+            console.warn(`${code} is no error code such as user.order.quantity.`);
+        }
         entry.refusal ??= {
-            errorCode: whole(textOf(errorCode)),
-            message: whole(textOf(reason)),
+            errorCode: code,
+            message: textOf(reason),
             ...(isDelay && {delay}),
         };
     }

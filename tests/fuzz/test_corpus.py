@@ -11,7 +11,7 @@ import pytest
 from tests.abuse.attacker import CLOSE, TEXT, SocketPerson, frame, request
 from tests.abuse.target import Target
 from tests.fuzz.corpus.administration import ADMINISTRATION, TOKEN
-from tests.fuzz.corpus.finding import CLIENT, MALFORMED, TOO_LARGE, Finding
+from tests.fuzz.corpus.finding import CLIENT, MALFORMED, TOO_LARGE, TOO_MANY, Finding
 from tests.fuzz.corpus.frames import FRAMES
 from tests.fuzz.corpus.messages import MESSAGES
 from tests.fuzz.corpus.requests import REQUESTS
@@ -76,7 +76,7 @@ def test_past_messages_over_sockets(target: Target) -> None:
 
     def over_a_socket(finding: Finding) -> Finding:
         # A request that is refused as a whole closes its socket.
-        if finding.expected in (MALFORMED, TOO_LARGE):
+        if finding.expected in (MALFORMED, TOO_LARGE, TOO_MANY):
             code = CLOSE_CODES[str(finding.expected)[:3]]
             return Finding(finding.why, finding.sent, f"closed with {code}")
         return finding

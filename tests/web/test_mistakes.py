@@ -27,12 +27,16 @@ HANDSHAKE = {
     "version": "1.0",
     "supportedConnectionTypes": ["long-polling"],
 }
+# The origin of pages that may use the server.
+PAGE = "https://shop.example"
 CONNECT = {"channel": "/meta/connect", "connectionType": "long-polling"}
 
 
 @pytest.fixture(scope="module")
 def server(servers: Servers) -> Server:
-    return servers.with_settings({"max_request_size": 100_000, "max_message_size": 50_000})
+    return servers.with_settings(
+        {"max_request_size": 100_000, "max_message_size": 50_000, "allow_origin": [PAGE]}
+    )
 
 
 class Ask(NamedTuple):
@@ -44,6 +48,13 @@ class Ask(NamedTuple):
     method: str | None = None
 
 
+def opened(request: Request) -> Any:
+    try:
+        return urlopen(request)
+    except HTTPError as error:
+        return error
+
+
 def answer(server: Server, ask: Ask) -> str:
     body = ask.body if isinstance(ask.body, str | None) else json.dumps(ask.body)
     request = Request(
@@ -52,11 +63,8 @@ def answer(server: Server, ask: Ask) -> str:
         {**(ask.headers or JSON)},
         method=ask.method,
     )
-    try:
-        with urlopen(request) as response:
-            return str(response.read().decode())
-    except HTTPError as error:
-        return error.read().decode()
+    with opened(request) as response:
+        return str(response.read().decode())
 
 
 def denied(**ext: Any) -> Ask:
@@ -126,6 +134,25 @@ REQUESTS = {
 def test_a_request_by_hand_is_answered_by_what_to_do(mistake: str, server: Server) -> None:
     ask, sentence = REQUESTS[mistake]
     assert sentence in answer(server, ask)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sentence"),
+    [("POST", "/comet", "Clients connect to /cometd"), ("POST", "/metrics", "takes GET or HEAD")],
+)
+def test_a_page_of_an_allowed_origin_reads_what_to_do_and_no_other_does(
+    method: str, path: str, sentence: str, server: Server
+) -> None:
+    asking = {"Access-Control-Request-Method": method}
+    for origin, allowed in ((PAGE, PAGE), ("https://evil.example", None)):
+        asked = Request(server.url + path, headers={**asking, "Origin": origin}, method="OPTIONS")
+        preflight = opened(asked)
+        assert (preflight.status == 200) is (allowed is not None)
+        assert preflight.headers["Access-Control-Allow-Origin"] == allowed
+        posted = opened(Request(server.url + path, b"[]", {**JSON, "Origin": origin}))
+        assert sentence in posted.read().decode()
+        assert posted.headers["Access-Control-Allow-Origin"] == allowed
+        assert posted.headers["Vary"] == "Origin"
 
 
 @pytest.mark.parametrize(

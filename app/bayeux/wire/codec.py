@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import orjson
 
-from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.bayeux.wire.hooks import names_of
-from holdfast.bayeux.wire.unfit import Salvage, Unfit, malformed, no_object
+from holdfast.bayeux.wire.unfit import MAX_SIZE, Salvage, Unfit, malformed, no_object, too_large
 from holdfast.delivery.basics.json_text import is_deeper, to_json, to_strict_json
 from holdfast.settings.limits import LimitSettings
 
@@ -53,8 +53,10 @@ def decode(body: bytes, limits: RequestLimits) -> list[Json]:
 
 def read(body: bytes, limits: RequestLimits) -> list[Json] | Salvage:
     """Decode a request, or return a `Salvage` if some of its messages may be unfit."""
-    if len(body) > limits.bytes or _has_more_values(body, limits.values):
-        raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
+    if len(body) > limits.bytes:
+        raise too_large(MAX_SIZE, limits.bytes)
+    if _has_more_values(body, limits.values):
+        raise too_large("max_values", limits.values)
     try:
         decoded: object = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -63,7 +65,7 @@ def read(body: bytes, limits: RequestLimits) -> list[Json] | Salvage:
     if not messages:
         raise malformed("no messages")
     if len(messages) > limits.messages:
-        raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
+        raise too_large("max_batch", limits.messages)
     for message in messages:
         if not isinstance(message, dict):
             raise malformed(no_object(messages.index(message) + 1))

@@ -9,13 +9,15 @@ message, and the sender continues; a request that is refused as a whole is sent 
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import orjson
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.delivery.basics.json_text import is_deeper
 
+# The setting that limits the bytes of a request.
+MAX_SIZE: Final = "max_request_size"
 # The fields that the reply repeats, or that identify the session.
 _REPEATED = ("channel", "id", "clientId", "subscription")
 # Integers up to here are exact as doubles.
@@ -85,7 +87,7 @@ class Salvage:
             at = _skip(text, at + 1) if is_array else at
             value, end = _DECODER.raw_decode(text, at)
             if count == self._most_messages:
-                raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
+                raise too_large("max_batch", self._most_messages)
             count += 1
             yield
             if isinstance(value, dict):
@@ -149,6 +151,11 @@ def _skip(text: str, at: int) -> int:
 
 def _refuse(constant: str) -> NoReturn:
     raise malformed(f"{constant} is not JSON")
+
+
+def too_large(setting: str, most: int) -> RequestRefused:
+    """Return the refusal of a request that exceeds a setting, whose value it names."""
+    return RequestRefused(ErrorReply.REQUEST_TOO_LARGE, setting, str(most))
 
 
 def malformed(what: str) -> RequestRefused:

@@ -8,7 +8,7 @@ from aiohttp import ClientError, web
 from yarl import query_to_pairs
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
-from holdfast.bayeux.wire.unfit import malformed
+from holdfast.bayeux.wire.unfit import MAX_SIZE, malformed, too_large
 from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.http.encodings import DECODERS, Decoder, encoding_of, is_transfer_known
 from holdfast.web.scheduling.intake import Intake
@@ -48,7 +48,7 @@ async def read_body(request: web.Request, endpoint: Endpoint, network: str) -> b
     decoder = _decoder_of(request)
     limit = endpoint.options.max_request_size
     if request.content_length is not None and request.content_length > limit:
-        raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
+        raise too_large(MAX_SIZE, limit)
     # Headers and body share one time limit. It is the event loop's: the clock of the core falls
     # behind when the process does not run.
     began_at = getattr(request.protocol, "began_at", None) or asyncio.get_running_loop().time()
@@ -86,7 +86,7 @@ async def _read(
     try:
         async for part in request.content.iter_any():
             if held + len(part) > limit:
-                raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
+                raise too_large(MAX_SIZE, limit)
             intake.take(len(part), network)
             held += len(part)
             parts.append(part)
@@ -98,7 +98,8 @@ async def _read(
             for piece in decoder.pieces(part):
                 size += len(piece)
                 if size > limit:
-                    raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
+                    why = f"inflated to more than {limit} bytes"
+                    raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE, why)
                 intake.take(len(piece), network)
                 held += len(piece)
                 pieces.append(piece)

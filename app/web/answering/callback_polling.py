@@ -6,6 +6,7 @@ from aiohttp import web
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.wire.transports import ConnectionType, SpeakerKind
+from holdfast.bayeux.wire.unfit import MAX_SIZE, too_large
 from holdfast.web.answering.bodies import concatenate
 from holdfast.web.answering.endpoint import FIXED_HEADERS, Endpoint
 from holdfast.web.answering.long_polling import exchange_over_http, refusal
@@ -27,8 +28,9 @@ async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Respons
         caller = endpoint.caller(request)
         callback = _callback(request, endpoint)
         texts = request.query.getall("message", [])
-        if sum(len(text) for text in texts) > endpoint.options.max_request_size:
-            raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
+        most = endpoint.options.max_request_size
+        if sum(len(text) for text in texts) > most:
+            raise too_large(MAX_SIZE, most)
         speaker = endpoint.speaker(request.headers, caller, kind)
         answered = await exchange_over_http(
             request, endpoint, speaker, ConnectionType.CALLBACK_POLLING, concatenate(texts)

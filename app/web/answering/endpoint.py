@@ -127,6 +127,14 @@ class Endpoint:
         """Return the CORS headers of responses to a request with these headers."""
         return self.origins.headers(only_value(headers, "Origin"), headers.get("Host"))
 
+    def preflight_headers(self, headers: "Headers") -> dict[str, str]:
+        """Return the headers that tell a browser whether its page may send a request."""
+        if self.origins.trust_of(headers) is OriginTrust.FOREIGN:
+            # The browser will not send the request.
+            self.report_foreign(headers)
+        origin, host = only_value(headers, "Origin"), headers.get("Host")
+        return FIXED_HEADERS | self.origins.preflight_headers(origin, host)
+
     def status(self, exchange: Exchange) -> int:
         """Return the HTTP status of a response; error replies of Bayeux have status 200."""
         if not exchange.is_superseded:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from aiohttp import WebSocketError, WSCloseCode, WSMsgType, web
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.wire.unfit import MAX_SIZE, too_large
+from holdfast.delivery.basics.notices import ERRORS
 from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.front.client_frames import (
     NO_ROOM,
@@ -31,11 +33,8 @@ logging.getLogger("aiohttp.websocket").setLevel(logging.ERROR)
 _TURN = 16
 # The highest close code that applications may use.
 _LAST_CODE = 4999
-# Close reasons sent when aiohttp closes a socket.
-_REASONS: dict[int, bytes] = {
-    WSCloseCode.PROTOCOL_ERROR: b"a frame against the protocol",
-    WSCloseCode.MESSAGE_TOO_BIG: ErrorReply.REQUEST_TOO_LARGE.wire().encode(),
-}
+# A close frame has room for a reason of this size.
+_LONGEST_REASON = 123
 _CLOSE_CODES = {
     ErrorReply.REQUEST_TOO_LARGE: WSCloseCode.MESSAGE_TOO_BIG,
     ErrorReply.SERVER_BUSY: WSCloseCode.INTERNAL_ERROR,
@@ -159,13 +158,24 @@ class SocketResponse(web.WebSocketResponse[Literal[False]]):
         if self._frames is not None:
             self._frames.taker = taker
 
+    def too_large(self) -> RequestRefused:
+        """Return the refusal of a frame that exceeds the limit."""
+        return too_large(MAX_SIZE, self._max_msg_size)
+
+    def _reason_of(self, code: int) -> str:
+        """Return the reason where aiohttp closes the socket, which gives none."""
+        if code == WSCloseCode.MESSAGE_TOO_BIG:
+            return _with_place(self.too_large())
+        return "a frame against the protocol" if code == WSCloseCode.PROTOCOL_ERROR else ""
+
     async def close(
         self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True
     ) -> bool:
         if self.socket is not None:
             self.socket.close()
         self._coalescer.send()
-        message = message or _REASONS.get(code, b"")
+        if not message:
+            message = self._reason_of(code).encode()
         return await super().close(code=code, message=message, drain=drain)
 
 
@@ -187,7 +197,13 @@ async def dismiss(response: SocketResponse, socket: Socket) -> None:
 async def refuse(response: SocketResponse, socket: Socket, refused: RequestRefused) -> None:
     response.errors[refused.error.reason] += 1
     code = _CLOSE_CODES.get(refused.error, WSCloseCode.INVALID_TEXT)
-    await close(response, socket, code, str(refused))
+    await close(response, socket, code, _with_place(refused))
+
+
+def _with_place(refused: RequestRefused) -> str:
+    """Return the error with where it is explained, if there is room for that."""
+    told = f"{refused}; see {ERRORS}{refused.error.anchor}"
+    return told if len(told.encode()) <= _LONGEST_REASON else str(refused)
 
 
 async def end(
@@ -197,7 +213,10 @@ async def end(
     if received.type is WSMsgType.BINARY:
         await close(response, socket, WSCloseCode.UNSUPPORTED_DATA, "text frames only")
     elif received.type is WSMsgType.PING:
-        await refuse(response, socket, RequestRefused(_REFUSALS[bytes(received.data)]))
+        error = _REFUSALS[bytes(received.data)]
+        is_too_large = error is ErrorReply.REQUEST_TOO_LARGE
+        refused = response.too_large() if is_too_large else RequestRefused(error)
+        await refuse(response, socket, refused)
     elif received.type is WSMsgType.CLOSE:
         await _answer_close(response, socket, received.data)
     elif isinstance(fault := received.data, WebSocketError):

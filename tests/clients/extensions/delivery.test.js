@@ -292,6 +292,18 @@ test("what a listener throws is told so that the server can read it", async () =
     }
 });
 
+test("a text where a code belongs is told to the developer, and a code is not", async (context) => {
+    const {mock} = context.mock.method(console, "warn", () => undefined);
+    const told = {"no code": 1, "User.order": 1, "user.": 1, "user.order.quantity": 0, "communication": 0};
+    for (const [code, times] of Object.entries(told)) {
+        mock.resetCalls();
+        const {client} = await receiver(refusing(new Refuse(code)));
+        await client.batch(2, [event(1)]);
+        assert.equal(mock.callCount(), times, code);
+        assert.ok(times === 0 || mock.calls[0].arguments[0].startsWith(`${code} is no error code such as user.`));
+    }
+});
+
 const unreadable = (place) => ({
     successful: false,
     error: `400:user.illegalArgument,verdicts[${place}].delay:delivery_invalid`,

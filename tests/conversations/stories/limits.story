@@ -20,7 +20,7 @@ transports: long-polling
 ! max_request_size = 3000
 alice handshakes
 alice -> /limits/request {"data": <text of 4000 characters>}
-alice <- 413 {"successful": false, "error": "413::request_too_large"}
+alice <- 413 {"successful": false, "error": "413:max_request_size,3000:request_too_large"}
 -- The client has to reconnect, and can.
 alice connects
 
@@ -30,7 +30,7 @@ transports: long-polling
 ! max_request_size = 3000
 alice -> /limits/gzip {"data": <text of 4000 characters>}
     Content-Encoding: gzip
-alice <- 413 {"successful": false, "error": "413::request_too_large"}
+alice <- 413 {"successful": false, "error": "413:inflated to more than 3000 bytes:request_too_large"}
 
 # A batch of too many messages is refused as a whole
 transports: long-polling, callback-polling
@@ -46,7 +46,7 @@ alice -> /limits/batch {"data": 1}
          /limits/batch {"data": 2}
          /limits/batch {"data": 3}
          /limits/batch {"data": 4}
-alice <- 413 {"successful": false, "error": "413::request_too_large"}
+alice <- 413 {"successful": false, "error": "413:max_batch,3:request_too_large"}
 
 # A message that is nested too deeply is refused alone
 transports: long-polling, websocket, callback-polling

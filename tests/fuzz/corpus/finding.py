@@ -12,7 +12,8 @@ _LONGEST_SEED = 16 * 1024
 
 DONE = ""
 MALFORMED = "400::request_malformed"
-TOO_LARGE = "413::request_too_large"
+TOO_LARGE = "413:max_values,65000:request_too_large"
+TOO_MANY = "413:max_batch,5000:request_too_large"
 UNKNOWN = "402::session_unknown"
 REFUSAL = {"seq": 1, "errorCode": "user.update.error"}
 CONNECT = {"connectionType": "long-polling", "advice": {"timeout": 0}}

@@ -14,6 +14,7 @@ from tests.fuzz.corpus.finding import (
     DONE,
     MALFORMED,
     TOO_LARGE,
+    TOO_MANY,
     UNKNOWN,
     Finding,
     text,
@@ -73,7 +74,7 @@ VALUES = [
     Finding("an empty batch", b"[]", MALFORMED),
     Finding("a batch of what is no object", b"[{},null]", MALFORMED),
     Finding("two values", b"[{}][{}]", MALFORMED),
-    Finding("more messages than a batch has", b"[" + b"{}," * 5000 + b"{}]", TOO_LARGE),
+    Finding("more messages than a batch has", b"[" + b"{}," * 5000 + b"{}]", TOO_MANY),
 ]
 
 FIELDS = [
