@@ -103,7 +103,7 @@ CHAOS := tests/chaos
 # These wait most of the time, so they run beside the rest: for leases and Sentinels, or for workers.
 CHAOS_PAIRS := $(CHAOS)/test_standby.py
 CHAOS_MACHINES := $(addprefix $(CHAOS)/,test_two_machines.py test_hosts.py \
-    test_hosts_in_trouble.py test_host_moves.py test_hour.py test_proxies_of_hosts.py)
+    test_hosts_in_trouble.py test_host_moves.py test_hour.py test_proxies_of_hosts.py test_two_forms.py)
 CHAOS_WORKERS := $(wildcard $(CHAOS)/test_workers*.py) \
     $(patsubst %,$(CHAOS)/test_%.py,frozen_workers plain_beside_sick resharding)
 CLIENTS := $(addprefix tests/,clients conversations)

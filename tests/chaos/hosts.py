@@ -111,6 +111,7 @@ class Hosts:
     store: ValkeyServer | None = None
     # Whether each has a wall clock of its own.
     have_clocks = False
+    kind = Host
 
     def __init__(self, home: Path, stack: AsyncExitStack, settings: Mapping[str, Any]) -> None:
         self._home, self._stack, self._settings = home, stack, settings
@@ -143,7 +144,7 @@ class Hosts:
                 "link_ca": str(authority.file),
                 **self._settings,
             }
-            host = Host(directory, settings)
+            host = self.kind(directory, settings)
             host.links = [way for pair, way in ways.items() if own in pair]
             host.to_store = to_store[number] if to_store else None
             if self.have_clocks:
@@ -206,6 +207,9 @@ async def until(is_so: Callable[[], object], limit_s: float = LIMIT_S) -> None:
 class Ways:
     """A way to each host; if that is not ready, to another one. Clients have one each."""
 
+    # Whether connections end at once when they are to lead elsewhere. If not, only new ones do.
+    end_connections = True
+
     def __init__(self, hosts: Sequence[Twin], proxies: Sequence[Proxy]) -> None:
         self._hosts, self._proxies = hosts, proxies
         self._ready: dict[Twin, bool] = {}
@@ -231,7 +235,12 @@ class Ways:
             host = next((each for each in turned if self._ready.get(each)), turned[0])
             if proxy.upstream != host.address:
                 proxy.upstream = host.address
-                proxy.reset()
+                if self.end_connections:
+                    proxy.reset()
+
+    async def lead_away_from(self, host: Twin) -> None:
+        """Wait until no new connection leads to a host."""
+        await until(lambda: all(each.upstream != host.address for each in self._proxies))
 
 
 async def _is_ready(host: Twin) -> bool:
@@ -243,7 +252,7 @@ async def _is_ready(host: Twin) -> bool:
 
 @asynccontextmanager
 async def three_hosts(
-    home: Path, *, have_clocks: bool = False, **settings: Any
+    home: Path, *, have_clocks: bool = False, kind: type[Host] = Host, **settings: Any
 ) -> AsyncIterator[tuple[Hosts, Ways]]:
     """Run three hosts on a Valkey, with ways to them, and wall clocks of their own if wanted."""
     async with AsyncExitStack() as stack:
@@ -254,7 +263,7 @@ async def three_hosts(
             await stack.enter_async_context(Proxy(Address("127.0.0.1", port))) for _ in NAMES
         ]
         hosts = Hosts(home, stack, settings)
-        hosts.store, hosts.have_clocks = store, have_clocks
+        hosts.store, hosts.have_clocks, hosts.kind = store, have_clocks, kind
         await hosts.prepare([f"redis://127.0.0.1:{each.port}" for each in proxies], proxies)
         async with _running(hosts) as ways:
             yield hosts, ways

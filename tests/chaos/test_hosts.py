@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -62,11 +62,17 @@ async def scene(home: Path) -> AsyncIterator[Scene]:
 
 
 @asynccontextmanager
-async def scene_of(hosts: Hosts, ways: Ways) -> AsyncIterator[Scene]:
-    """People at all doors; in the end all have heard everything, in the session of their start."""
+async def scene_of(
+    hosts: Hosts, ways: Ways, kinds: Sequence[type[Member]] = (Member,)
+) -> AsyncIterator[Scene]:
+    """People of these kinds at all doors, of whom the first one publishes.
+
+    In the end all have heard everything, in the session of their start.
+    """
     async with AsyncExitStack() as stack:
         urls = ways.urls
-        members = [Member(urls[n % 3], f"person{n}/1") for n in range(PEOPLE + 1)]
+        kind_of = [kinds[n // len(urls) % len(kinds)] for n in range(PEOPLE + 1)]
+        members = [kind(urls[n % 3], f"person{n}/1") for n, kind in enumerate(kind_of)]
         for each in members:
             stack.push_async_callback(each.http.close)
             await each.join()
