@@ -15,6 +15,7 @@ from holdfast.cli.options import ToServer, Yes, confirm
 from holdfast.cli.output import Column, Json, answer, note, print_items, print_json, since, spinner
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Server, readiness
+from holdfast.hosts.fixed_settings import LINKS
 from holdfast.units import counted
 
 program = group_of_commands()
@@ -143,12 +144,7 @@ def _remarks(found: Json) -> list[str]:
         for groups in digests.values()
         if len(groups) > 1
     ]
-    refused = [
-        f"{each['name']} takes no shard, because its settings differ from those of all hosts with "
-        f"shards: {', '.join(each['refused'])}"
-        for each in found["items"]
-        if each["refused"]
-    ]
+    refused = [_refusal(each) for each in found["items"] if each["refused"]]
     moves = [f"shard {each['shard']} moves to {each['target']}" for each in found["moves"]]
     unowned = [f"no living host has shard {shard}" for shard in found["unowned"]]
     emptied = [
@@ -157,3 +153,16 @@ def _remarks(found: Json) -> list[str]:
         for shard in found["emptied"]
     ]
     return [*differing, *refused, *emptied, *unowned, *moves]
+
+
+def _refusal(host: Json) -> str:
+    """Return why a host takes no shard."""
+    if LINKS in host["refused"]:
+        return (
+            f"{host['name']} takes no shard, because release {host['release']} has no form of links"
+            " in common with the hosts with shards: update by way of a release between them"
+        )
+    return (
+        f"{host['name']} takes no shard, because its settings differ from those of all hosts with "
+        f"shards: {', '.join(host['refused'])}"
+    )

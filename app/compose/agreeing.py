@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.compose.homes import homes_for
 from holdfast.distribution import release
-from holdfast.hosts.fixed_settings import differing
+from holdfast.hosts.fixed_settings import LINKS, differing
 from holdfast.settings.agreement import agreement
+from holdfast.web.forwarding.hello import FORM, HIGHEST
 
 if TYPE_CHECKING:
     from holdfast.hosts.rows import HostRow
@@ -28,6 +29,11 @@ _AGAIN_S: Final = 10.0
 _TAKES_NONE: Final = (
     "this host takes no shard, because its settings differ from those of all hosts with shards: "
     "%s. Make them equal, or stop all hosts to change them"
+)
+_TAKES_NONE_BESIDE: Final = "this host takes no shard: %s"
+_NO_COMMON_FORM: Final = (
+    "release {} has no form of links in common with {}: update by way of a release between them, "
+    "or stop all hosts first"
 )
 
 
@@ -52,6 +58,8 @@ FIXED: Final[Mapping[str, Callable[["Settings"], str]]] = {
     "login": _login,
     # A door without rights lets any client do everything.
     "rights": lambda settings: "none" if settings.rights is None else "checked",
+    # Without a common form, hosts pass nothing on to each other.
+    LINKS: lambda _: f"{FORM}-{HIGHEST}",
 }
 
 
@@ -74,9 +82,28 @@ class Agreeing:
             holders: The other hosts that may have shards.
         """
         refused = differing(self.fixed, rows, holders)
-        if refused and refused != self.refused:
-            log.error(_TAKES_NONE, ", ".join(refused))
+        if refused != self.refused:
+            if LINKS in refused:
+                log.error(_TAKES_NONE_BESIDE, self.fault_of(self.strangers(rows, holders)))
+            elif refused:
+                log.error(_TAKES_NONE, ", ".join(refused))
         self.refused = refused
+
+    def strangers(
+        self, rows: "Mapping[str, HostRow]", hosts: Collection[str]
+    ) -> "dict[str, HostRow]":
+        """Return the hosts to which this one cannot make links, with their rows."""
+        return {
+            host: rows[host]
+            for host in hosts
+            if host in rows and LINKS in differing(self.fixed, rows, [host])
+        }
+
+    @staticmethod
+    def fault_of(strangers: "Mapping[str, HostRow]") -> str:
+        """Return what to do about hosts to which this one cannot make links."""
+        others = [f"{row.release} on {host}" for host, row in sorted(strangers.items())]
+        return _NO_COMMON_FORM.format(release(), ", ".join(others))
 
     def digest(self) -> str:
         """Return what this host tells others about its settings."""

@@ -50,6 +50,8 @@ _LOOK_S = 0.5
 _STEP_S = 0.1
 # For how long the supervisor is not asked for the same again: it may be in the midst of a restart.
 _ASKED_S = 2.0
+# Living hosts change their rows in that time.
+_STRANGERS_S = 3.0
 # How long clients wait for a process that serves them, before they are told to try elsewhere.
 _REFUSING_S = 3.0
 _REASON = "host {} has no shard: others may serve"
@@ -103,7 +105,10 @@ async def _begin(
     hosts = listen_for_hosts(settings, supervisor)
     supervisor.close_rest()
     supervisor.listening(1, str(placement.links), shards=placement.count)
+    store, agreeing = ClaimStore(settings, placement.count), Agreeing(settings)
+    stack.callback(store.close)
     if supervisor.is_successor:
+        await _refuse_strangers(store, agreeing, placement.host)
         await supervisor.prepared()
     await supervisor.opened()
     # It opens when the supervisor has said that no worker answers there.
@@ -116,20 +121,37 @@ async def _begin(
         capacity=settings.capacity,
         clock=boot_clock(),
     )
-    store = ClaimStore(settings, placement.count)
-    stack.callback(store.close)
     url = addresses.main.url(sockets.main[0])
     if supervisor.is_first:
         await _refuse_another_kind(store, claims)
     limits = {name: getattr(settings, name) / 1000 for name in LIMITS}
     supervisor.ready(url=url, limits=limits)
     tokens = HostTokens(settings.data, store)
-    agreeing = Agreeing(settings)
     return Claimer(
         *(supervisor, claims, store, tokens, door, host_door, agreeing, url),
         own=placement.host,
         door=placement.count,
     )
+
+
+async def _refuse_strangers(store: ClaimStore, agreeing: Agreeing, own: str) -> None:
+    """Refuse to follow a process whose shards other living hosts could not reach any more.
+
+    Raises `CannotStart`. If that cannot be read, or the others may be dead, it goes on.
+    """
+    loop = asyncio.get_running_loop()
+    ends_at = loop.time() + _STRANGERS_S
+    seen: dict[str, str] = {}
+    while loop.time() < ends_at:
+        _, rows = await store.read()
+        if rows is not None:
+            strangers = agreeing.strangers(rows, rows.keys() - {own})
+            if not strangers:
+                return
+            signs = {host: row.sign for host, row in strangers.items()}
+            if any(seen.setdefault(host, sign) != sign for host, sign in signs.items()):
+                raise CannotStart(agreeing.fault_of(strangers))
+        await asyncio.sleep(_STEP_S)
 
 
 async def _refuse_another_kind(store: ClaimStore, claims: Claims) -> None:

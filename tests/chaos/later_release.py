@@ -5,10 +5,12 @@ of it meet, the links between them have frames that this release does not know.
 """
 
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from holdfast.distribution import NAME, release
+from holdfast.store.format.layouts import LAYOUT
 from tests.serving import ROOT
 
 # What the later release says in its log for each link on which its own frames are spoken.
@@ -53,21 +55,38 @@ _CHANGES: Final = {
 }
 
 
+# Of a release that has forgotten the forms of this one, too.
+_FORGETS: Final = {"web/forwarding/hello.py": [("\nFORM: Final = 1\n", "\nFORM: Final = 2\n")]}
+
+
 def later_release(home: Path) -> Path:
     """Make its code, and return the folder that has it."""
-    code = home / "later"
+    code = _copied(home / "later")
+    _change_all(code, _CHANGES)
+    return code
+
+
+def forgetful_release(home: Path) -> Path:
+    """Make the code of a release that has no form of links in common with this one."""
+    code = _copied(home / "forgetful")
+    _change_all(code, _FORGETS)
+    return code
+
+
+def _copied(code: Path) -> Path:
     for part in _PARTS:
         shutil.copytree(ROOT / part, code / part, symlinks=True, ignore=_IGNORED)
     (code / "holdfast").symlink_to("app")
-    for name, changes in _CHANGES.items():
-        _change(code / "app" / name, changes)
     _name(code)
     return code
 
 
-def _change(file: Path, changes: list[tuple[str, str]]) -> None:
-    from holdfast.store.format.layouts import LAYOUT
+def _change_all(code: Path, changes: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+    for name, each in changes.items():
+        _change(code / "app" / name, each)
 
+
+def _change(file: Path, changes: Sequence[tuple[str, str]]) -> None:
     text = file.read_text()
     for old, new in changes:
         assert text.count(old) == 1, f"{file.name} has {old!r} {text.count(old)} times"

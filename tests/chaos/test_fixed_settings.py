@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -16,19 +16,20 @@ from tests.web.certificates import Authority
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SHARDS = 2
+H = TypeVar("H", bound=Host)
 
 
-def host_maker(home: Path, url: str, stack: AsyncExitStack) -> Callable[..., Host]:
+def host_maker(home: Path, url: str, stack: AsyncExitStack, kind: type[H]) -> Callable[..., H]:
     """Return what makes hosts of a deployment of two."""
     authority = Authority(home)
     listed = [f"{name}:{stack.enter_context(reserved_port())}" for name in NAMES[:2]]
 
-    def make(name: str, directory: str, **settings: Any) -> Host:
+    def make(name: str, directory: str, **settings: Any) -> H:
         cert, key = authority.issue(name, at=name)
         (home / directory).mkdir()
         own = {"hosts": listed, "own_host": name, "shards": SHARDS, "standby": False}
         links = {"link_cert": str(cert), "link_key": str(key), "link_ca": str(authority.file)}
-        host = Host(home / directory, {"redis": url, **own, **links, **settings})
+        host = kind(home / directory, {"redis": url, **own, **links, **settings})
         stack.push_async_callback(host.close)
         return host
 
@@ -45,7 +46,7 @@ async def test_a_host_without_the_login_of_the_others_gets_no_shard_and_serves_n
     tmp_path: Path, store: ValkeyServer
 ) -> None:
     async with AsyncExitStack() as stack:
-        make = host_maker(tmp_path, store.url, stack)
+        make = host_maker(tmp_path, store.url, stack, Host)
         users = tmp_path / "users"
         users.write_text("")
         first = make(NAMES[0], "first", login_passwords=str(users))

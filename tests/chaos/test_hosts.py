@@ -121,17 +121,20 @@ async def test_a_host_that_is_drained_has_no_shard_and_nobody_handshakes_anew(
 
 def drained(host: str, by: Twin, token: Path | None = None) -> "subprocess.CompletedProcess[str]":
     """Drain a host by the command, which asks another one."""
-    return _asked("drain", host, "--wait", by=by, token=token)
+    return asked_of_hosts("drain", host, "--wait", by=by, token=token)
 
 
 def uncordoned(
     host: str, by: Twin, token: Path | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """Let a host have shards again."""
-    return _asked("uncordon", host, by=by, token=token)
+    return asked_of_hosts("uncordon", host, by=by, token=token)
 
 
-def _asked(*words: str, by: Twin, token: Path | None) -> "subprocess.CompletedProcess[str]":
+def asked_of_hosts(
+    *words: str, by: Twin, token: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command about hosts, which asks one of them."""
     asked = ["--url", by.url, "--token-file", str(token or by.data / TOKEN)]
     return subprocess.run(
         [sys.executable, "-m", "holdfast", "host", *words, *asked],

@@ -7,18 +7,21 @@ nothing.
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import cast
 
 import aiohttp
 import pytest
 
-from tests.chaos.hosts import READY_S, Ways, three_hosts, until
-from tests.chaos.later_release import SPOKEN, later_release
-from tests.chaos.test_hosts import BUSY, Scene, scene_of
+from holdfast.distribution import release
+from tests.chaos.hosts import NAMES, READY_S, Ways, three_hosts, until
+from tests.chaos.later_release import SPOKEN, forgetful_release, later_release
+from tests.chaos.test_fixed_settings import SHARDS, host_maker
+from tests.chaos.test_hosts import BUSY, Scene, asked_of_hosts, scene_of
 from tests.chaos.updated_hosts import OWN, Listener, OnSocket, UpdatedHost
 from tests.slowness import times_slower
+from tests.store.servers import ValkeyServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -121,3 +124,39 @@ async def test_hosts_are_updated_to_other_forms_and_back_and_nobody_notices(
         await update.in_place(third, OWN)
         await update.drained(first, OWN)
         await update.in_place(second, OWN)
+
+
+async def test_a_release_without_a_form_of_links_in_common_is_refused_beside_living_hosts(
+    tmp_path: Path,
+) -> None:
+    forgetful = forgetful_release(tmp_path)
+    async with AsyncExitStack() as stack:
+        store = stack.enter_context(ValkeyServer())
+        make = host_maker(tmp_path, store.url, stack, UpdatedHost)
+        first, second = (make(name, name) for name in NAMES[:2])
+        for each in (first, second):
+            each.begin()
+            await each.serves(READY_S)
+        await until(lambda: len(first.shards) + len(second.shards) == SHARDS, READY_S)
+        shards = second.shards
+        assert shards
+        second.have(forgetful)
+        why = await second.restart()
+        assert f"has no form of links in common with {release()} on {first.name}: update" in why
+        assert second.shards == shards
+        assert (await second.readiness())[0] == 200
+        # Nor does it take anything if it is started anew.
+        assert await second.stop() == 0
+        await until(lambda: len(first.shards) == SHARDS, READY_S)
+        second.begin()
+        await second.until(lambda: "takes no shard" in second.log())
+        [said] = [each for each in second.lines() if "takes no shard" in each]
+        assert f"in common with {release()} on {first.name}: update" in said
+        assert (await second.readiness())[0] == 503
+        assert not second.shards
+        listed = await asyncio.to_thread(asked_of_hosts, "list", by=first)
+        assert f"{second.name} takes no shard, because release" in listed.stderr + listed.stdout
+        # Alone, it serves.
+        assert await first.stop() == 0
+        await until(lambda: len(second.shards) == SHARDS, READY_S)
+        await second.serves(READY_S)

@@ -8,8 +8,10 @@ import pytest
 
 from holdfast.compose.agreeing import FIXED, Agreeing
 from holdfast.distribution import release
+from holdfast.hosts.fixed_settings import LINKS
 from holdfast.hosts.rows import HostRow
 from holdfast.settings import ChannelSettings, Settings
+from holdfast.web.forwarding.hello import FORM, HIGHEST
 
 
 def test_hosts_with_other_settings_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -57,7 +59,41 @@ def test_a_host_gets_no_shard_with_settings_that_all_others_have_otherwise(
 
 
 def test_of_each_fixed_setting_a_test_knows_what_changes_it() -> None:
-    assert {*FIXED} == {"shards", "channels", "login", "rights"}
+    assert {*FIXED} == {"shards", "channels", "login", "rights", LINKS}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "is_refused"),
+    [
+        (["1-1"], False),
+        (["1-3", "1-1"], False),
+        (["2-3"], True),
+        # It must reach each of them.
+        (["1-2", "2-2"], True),
+        (["something"], False),
+    ],
+)
+def test_a_host_gets_no_shard_if_its_links_have_no_form_in_common_with_those_of_others(
+    theirs: list[str], is_refused: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    here = Agreeing(Settings())
+    assert f"{LINKS}={FORM}-{HIGHEST}" in here.fixed.split()
+    rows = {
+        f"host{n}": HostRow("x", 1, fixed=f"{LINKS}={forms}", release=f"{n + 8}.0")
+        for n, forms in enumerate(theirs)
+    }
+    here.refuse(rows, rows.keys())
+    assert here.refused == [LINKS] * is_refused
+    wanted = f"has no form of links in common with {len(theirs) + 7}.0 on host{len(theirs) - 1}:"
+    assert [wanted in each for each in caplog.messages] == [True] * is_refused
+
+
+def test_hosts_of_several_releases_still_refuse_a_host_without_their_login() -> None:
+    there = Agreeing(Settings(login_passwords=Path("users"))).fixed
+    rows = {"b": HostRow("x", 1, fixed=there), "c": HostRow("x", 1, fixed=there + " later=1")}
+    here = Agreeing(Settings())
+    here.refuse(rows, ["b", "c"])
+    assert here.refused == ["login"]
 
 
 def test_settings_that_are_changed_on_one_host_after_the_other_refuse_no_host(
