@@ -64,6 +64,7 @@ DIFFERS = {
     r"\b\d\d:\d\d:\d\d\b": "TIME",
     # Where the documentation was built, errors name their place in it.
     r"; see http\S+": "",
+    r',"ext":\{"see":"[^"]*"\}': "",
     "─+": "─",
     " +": " ",
 }
