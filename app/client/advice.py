@@ -11,8 +11,8 @@ _ON_REPLIES: Final = {
     "timeout": "no reply came in time; set a longer timeout",
     "destination_unknown": "no session has this name now; force_queuing lets messages wait",
     "budget_exceeded": "try again later, or more slowly",
-    "handshake_denied": "the token or the password is missing, wrong or expired; the log of the "
-    "server says which",
+    "handshake_denied": "the token or the password is wrong or expired; the log of the server "
+    "says which",
     "login_denied": "the token is expired, or of another subject; the log of the server says which",
     "delivery_invalid": "the server does not know this option, or not with this value",
     "store_unavailable": "try again later, with the same key if the error says unknown",
@@ -22,10 +22,12 @@ _ON_REPLIES: Final = {
     "host_unknown": "use an address of the server, or add this name to its host_name",
     "origin_denied": "add the origin of the page to allow_origin on the server",
 }
-_WITHOUT_LOGIN: Final = (
-    "this server has no login, and knows only operators' tokens: leave the token out, or configure "
-    "a login"
-)
+# By arguments of errors, whatever the text.
+_ON_ARGUMENTS: Final = {
+    "no_login": "this server has no login, and knows only operators' tokens: leave the token out, "
+    "or configure a login",
+    "no_credentials": "this server has a login: give token, or credentials",
+}
 # By parts of the texts of failures to reach a server.
 _ON_CONTACT: Final = {
     "HTTP 404": "no Bayeux server is at this path: Holdfast has /cometd",
@@ -38,7 +40,8 @@ _ON_CONTACT: Final = {
 
 def on_reply(text: str, arguments: Sequence[str]) -> str | None:
     """Return what to do about a refusal."""
-    return _WITHOUT_LOGIN if "no_login" in arguments else _ON_REPLIES.get(text)
+    of_arguments = (_ON_ARGUMENTS[each] for each in arguments if each in _ON_ARGUMENTS)
+    return next(of_arguments, _ON_REPLIES.get(text))
 
 
 def on_contact(error: object) -> str:

@@ -32,6 +32,11 @@ def tokens_of(message: Json, caller: Caller, cookie: str | None) -> list[str]:
     return [each for each in caller.cookies(cookie) if looks_like_token(each)] if cookie else []
 
 
+def shows_none(message: Json, caller: Caller) -> bool:
+    """Return whether a client shows nothing that any login could take."""
+    return "authentication" not in ext_of(message) and "Authorization" not in caller.headers
+
+
 def shown_by(caller: Caller, cookie: str | None) -> str:
     """Return the credentials that a request shows besides its messages; empty if none."""
     tokens = caller.cookies(cookie) if cookie else []

@@ -23,7 +23,7 @@ from holdfast.delivery.basics.notices import LOGIN_ENDED, LOGIN_FAILED
 from holdfast.delivery.messages.batch import Batch
 from holdfast.login.authenticator import ANONYMOUS, Authenticator
 from holdfast.login.check_times import CheckTimes
-from holdfast.login.credentials import token_of
+from holdfast.login.credentials import shows_none, token_of
 from holdfast.login.failures import Cause, LoginFailed, NoAnswer, SaysNo
 from holdfast.login.proofs import Proofs, forget_revoked
 from holdfast.login.request_grants import RequestGrants
@@ -34,6 +34,8 @@ from holdfast.login.tokens import key_id_of
 from holdfast.login.watched_file import WatchedFile
 
 _HANDSHAKE = "/meta/handshake"
+# What refusals say to clients that show no credentials.
+NO_CREDENTIALS: Final = "no_credentials"
 # Beyond these guesses, passwords from an address are refused without being checked.
 _GUESSES = Rate(burst=10, per_s=0.2)
 # Tokens cannot be guessed: those that have expired must not keep anybody from using a password.
@@ -195,7 +197,11 @@ class Logins(ServerExtension):
             )
             self._check_revoked(login)
         except LoginFailed as failed:
-            raise await self._refused(failed, caller, now) from None
+            refused = await self._refused(failed, caller, now)
+            if failed.cause is Cause.MISSING and shows_none(handshake, caller):
+                # The client knows that, and what else it could show stays unsaid.
+                refused = Refused(ErrorReply.HANDSHAKE_DENIED, NO_CREDENTIALS)
+            raise refused from None
         except SaysNo as no:
             await self._refused(LoginFailed(Cause.BACKEND, str(no)), caller, now)
             raise refused_by_backend(ErrorReply.HANDSHAKE_DENIED, str(no)) from None

@@ -114,7 +114,7 @@ async def test_named_headers_are_passed_on_and_no_others(tmp_path: Path) -> None
 async def test_a_client_that_shows_nothing_is_refused_without_a_question(tmp_path: Path) -> None:
     async with decided(tmp_path) as made:
         reply = await made.home.person().handshake()
-        assert reply["error"] == "403::handshake_denied"
+        assert reply["error"] == "403:no_credentials:handshake_denied"
         assert not made.application.asked
 
 

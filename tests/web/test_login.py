@@ -28,6 +28,7 @@ from tests.web.people import (
 )
 
 DENIED = "403::handshake_denied"
+MISSING = "403:no_credentials:handshake_denied"
 # How many times longer tokens must be valid here than where everything takes moments.
 SLOWER = round(times_slower(most=4.0))
 RIGHTS = """
@@ -50,6 +51,17 @@ async def test_the_token_decides_the_subject_of_a_client(tmp_path: Path) -> None
         assert reply["ext"]["delivery"]["session"]["name"] == "client/ada/1"
 
 
+async def test_a_client_that_shows_nothing_is_told_to_show_credentials_as_slowly(
+    tmp_path: Path,
+) -> None:
+    async with server_and_clients(tmp_path) as home:
+        begun = time.monotonic()
+        assert (await home.person().handshake())["error"] == MISSING
+        assert time.monotonic() - begun >= 0.3
+        by_header = home.person(Authorization="Basic YWRhOng=")
+        assert (await by_header.handshake())["error"] == DENIED
+
+
 async def test_the_token_may_come_in_a_header_or_a_cookie(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(SECRET)
     given = {"login_keys": str(tmp_path / "key"), "login_cookie": "login"}
@@ -66,11 +78,11 @@ async def test_the_token_may_come_in_a_header_or_a_cookie(tmp_path: Path) -> Non
 async def test_all_failed_logins_get_the_same_slow_reply(tmp_path: Path) -> None:
     async with server_and_clients(tmp_path) as home:
         wrong: list[Json] = [
-            {},
             {"token": "x.y.z"},
             {"token": token(b"k" * 40)},
             {"token": token(exp=5)},
             {"token": 7},
+            # The server knows no passwords, which stays unsaid.
             {"user": "ada", "password": "x"},
         ]
         begun = time.monotonic()
@@ -96,7 +108,7 @@ async def test_a_client_cannot_claim_a_session_name_of_another_subject(tmp_path:
         shared = await ada.handshake("ada/1", token=token(sub="eve"))
         assert shared["error"] == stolen["error"]
         unproved = await ada.handshake("ada/1")
-        assert unproved["error"] == DENIED
+        assert unproved["error"] == MISSING
 
         ada.client_id, eve.client_id = hers, hers
         assert (await ada.reply("/meta/subscribe", subscription="/x"))["successful"]
@@ -403,7 +415,7 @@ async def test_restored_sessions_without_a_login_must_log_in(tmp_path: Path) -> 
             person.http.cookie_jar.update_cookies({each.key: each.value for each in jar})
             person.client_id = ada.client_id
             assert await person.is_out()
-            assert (await person.handshake("ada/1"))["error"] == DENIED
+            assert (await person.handshake("ada/1"))["error"] == MISSING
             back = await person.handshake("ada/1", token=token())
             assert back["ext"]["delivery"]["resumed"]
 
@@ -443,7 +455,7 @@ async def test_failures_without_a_password_do_not_use_up_the_guesses_of_password
         expired = [home.person(**far).handshake(token=token(exp=5)) for _ in range(12)]
         without = [home.person(**far).handshake() for _ in range(12)]
         replies = await asyncio.gather(*expired, *without)
-        assert {reply["error"] for reply in replies} == {DENIED}
+        assert {reply["error"] for reply in replies} == {DENIED, MISSING}
 
         ada = await home.person(**far).handshake(user="ada", password="correct horse")
         assert ada["successful"]
@@ -456,7 +468,7 @@ async def test_only_a_trusted_proxy_may_name_the_subject(tmp_path: Path) -> None
         assert (await home.person(**header).handshake("ada/1"))["successful"]
         assert (await home.person(**{"X-Remote-User": "a b"}).handshake())["error"] == DENIED
     async with server_and_clients(tmp_path, **given, trusted_proxies=["192.0.2.1"]) as home:
-        assert (await home.person(**header).handshake())["error"] == DENIED
+        assert (await home.person(**header).handshake())["error"] == MISSING
 
 
 async def test_a_repeated_login_header_is_refused(tmp_path: Path) -> None:

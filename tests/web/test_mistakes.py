@@ -146,11 +146,11 @@ def test_a_page_of_an_allowed_origin_reads_what_to_do_and_no_other_does(
     asking = {"Access-Control-Request-Method": method}
     for origin, allowed in ((PAGE, PAGE), ("https://evil.example", None)):
         asked = Request(server.url + path, headers={**asking, "Origin": origin}, method="OPTIONS")
-        preflight = opened(asked)
-        assert (preflight.status == 200) is (allowed is not None)
-        assert preflight.headers["Access-Control-Allow-Origin"] == allowed
-        posted = opened(Request(server.url + path, b"[]", {**JSON, "Origin": origin}))
-        assert sentence in posted.read().decode()
+        with opened(asked) as preflight:
+            assert (preflight.status == 200) is (allowed is not None)
+            assert preflight.headers["Access-Control-Allow-Origin"] == allowed
+        with opened(Request(server.url + path, b"[]", {**JSON, "Origin": origin})) as posted:
+            assert sentence in posted.read().decode()
         assert posted.headers["Access-Control-Allow-Origin"] == allowed
         assert posted.headers["Vary"] == "Origin"
 
@@ -291,6 +291,24 @@ def test_a_python_program_at_a_wrong_place_is_told_what_to_do(
 
     with pytest.raises(Exception, match=re.escape(sentence)):
         asyncio.run(run())
+
+
+def test_a_python_program_without_credentials_is_told_to_give_some(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_bytes(b"k" * 32)
+
+    async def run(url: str, **options: Any) -> None:
+        async with Client(url, connect_timeout_s=3.0, **options):
+            pass
+
+    server = Server({"login_keys": str(key), "data": str(tmp_path / "data")})
+    try:
+        with pytest.raises(Exception, match="this server has a login: give token, or credentials"):
+            asyncio.run(run(server.url))
+        with pytest.raises(Exception, match="the token or the password is wrong or expired"):
+            asyncio.run(run(server.url, token="x.y.z"))
+    finally:
+        server.stop()
 
 
 def test_a_client_without_async_is_told_of_the_one_without_a_loop() -> None:

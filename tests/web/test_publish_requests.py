@@ -260,7 +260,11 @@ async def test_rights_decide_as_for_any_client(tmp_path: Path) -> None:
         assert results[1]["error"].startswith("403:denied_by_rights:")
         nobody = home.person()
         status, (result,) = await publish(nobody, {"channel": "/rooms/1", "data": 1, "id": "x"})
-        assert (status, result["error"], result["id"]) == (403, "403::handshake_denied", "x")
+        assert (status, result["error"], result["id"]) == (
+            403,
+            "403:no_credentials:handshake_denied",
+            "x",
+        )
 
 
 @pytest.mark.parametrize("shown", ["wrong", "", "\N{SNOWMAN}"])

@@ -495,7 +495,7 @@ async def test_a_reader_needs_a_login_and_the_right_to_replay(tmp_path: Path) ->
         with_cookie = await read(home.person(Cookie=f"jwt={token()}"))
         assert with_cookie.data == ["secret"]
         stranger = await read(home.person())
-        assert (stranger.status, error_of(stranger)) == (403, "403::handshake_denied")
+        assert (stranger.status, error_of(stranger)) == (403, "403:no_credentials:handshake_denied")
         wrong = await read(home.person(Authorization="Bearer x"))
         assert error_of(wrong) == "403::handshake_denied"
         # Whether there is anything, too, is for those who have the right.

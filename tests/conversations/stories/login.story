@@ -14,7 +14,7 @@ ada disconnects
 bob -> /meta/handshake {"ext": {"delivery": {"session": "ada/1"}, "authentication": {"user": "bob", "password": "bob's password"}}}
 bob <- /meta/handshake error "403:denied_by_security_policy:session_name_denied" {"advice": {"reconnect": "none", ...}}
 eve -> /meta/handshake {"ext": {"delivery": {"session": "ada/1"}}}
-eve <- /meta/handshake error "403::handshake_denied" {"advice": {"reconnect": "none", ...}}
+eve <- /meta/handshake error "403:no_credentials:handshake_denied" {"advice": {"reconnect": "none", ...}}
 ada -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "ada/1"}, "authentication": {"user": "ada", "password": "ada's password"}}}
 ada <- /meta/handshake ok {"clientId": new $ada, "ext": {"delivery": {"resumed": true, ...}, ...}, ...}
 ada ends the session

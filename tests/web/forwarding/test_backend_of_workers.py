@@ -78,7 +78,9 @@ async def test_refusals_and_failures_are_the_same_as_with_one(tmp_path: Path, do
         reply = await person(made, door, "user1").handshake()
         assert reply["error"] == AWAY
         assert reply["advice"]["reconnect"] == "handshake"
-        assert (await made.person(door).handshake())["error"] == "403::handshake_denied"
+        assert (await made.person(door).handshake())[
+            "error"
+        ] == "403:no_credentials:handshake_denied"
         assert len(application.asked) == 2
 
 
