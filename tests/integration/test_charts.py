@@ -1,5 +1,6 @@
 """The chart makes objects that Kubernetes takes, for one server, for a pair and for many."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -59,6 +60,9 @@ def test_a_base_of_kustomize_is_what_helm_makes(servers: str) -> None:
         (["servers=pair"], "store.secret is missing"),
         (["servers=many", "store.secret=a"], "links.secret is missing"),
         (["servers=three"], "value must be one of 'one', 'pair', 'many'"),
+        (["files.right.secret=a", "files.right.key=b"], "invalid propertyName 'right'"),
+        (["files.rights.key=b"], "'oneOf' failed"),
+        (["files.rights.secret=a"], "missing property 'key'"),
         (["image.tags=new"], "additional properties 'tags' not allowed"),
     ],
 )
@@ -186,6 +190,61 @@ def test_large_numbers_and_fractions_of_a_file_stay_as_they_are(tmp_path: Path) 
     file.write_text("settings: {max_request_size: 16777216, max_message_size: 1000000}")
     settings = settings_of_pod(chart("one", "--values", str(file)), 0)
     assert (settings.max_request_size, settings.max_message_size) == (16_777_216, 1_000_000)
+
+
+FILES = {
+    "rights": ("configMap", "holdfast-rights", "rights.toml"),
+    "alerts": ("configMap", "holdfast-alerts", "alerts.toml"),
+    "login_keys": ("secret", "holdfast-login-keys", "token-key"),
+    "login_passwords": ("secret", "holdfast-login-passwords", "users"),
+}
+FROM_FILES = tuple(
+    word
+    for setting, (kind, name, key) in FILES.items()
+    for word in ("--set", f"files.{setting}.{kind}={name},files.{setting}.key={key}")
+)
+
+
+@pytest.mark.parametrize("servers", VALUES)
+def test_files_of_secrets_and_config_maps_are_where_the_settings_say(servers: str) -> None:
+    objects = chart(servers, *FROM_FILES)
+    for each in objects.values():
+        kubernetes_validate.validate(each, VERSIONS[-1], strict=True)
+    settings = settings_of_pod(objects, 0)
+    mounts = {each["mountPath"]: each for each in container(objects)["volumeMounts"]}
+    volumes = {each["name"]: each for each in stateful(objects)["template"]["spec"]["volumes"]}
+    for setting, (kind, name, key) in FILES.items():
+        file = Path(str(getattr(settings, setting)))
+        assert file.name == key
+        mount = mounts[str(file.parent)]
+        # A file that is mounted by subPath stays as it was.
+        assert mount["readOnly"]
+        assert "subPath" not in mount
+        source = volumes[mount["name"]][kind]
+        assert source["secretName" if kind == "secret" else "name"] == name
+    assert settings.requires_login
+
+
+def test_components_of_kustomize_add_what_helm_would_make_of_the_same_files(
+    tmp_path: Path,
+) -> None:
+    base = Path(os.path.relpath(ROOT / "deploy/kustomize", tmp_path))
+    overlay = {
+        "resources": [str(base / "one")],
+        "components": [str(base / "files" / each) for each in FILES],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    objects = objects_of(run("kustomize", "build", "--enable-helm", str(tmp_path)))
+    made = chart("one", *FROM_FILES)
+    assert objects.keys() == made.keys()
+    for name in ("env", "volumeMounts"):
+        assert _by_name(container(objects)[name]) == _by_name(container(made)[name])
+    pods = [stateful(each)["template"]["spec"]["volumes"] for each in (objects, made)]
+    assert _by_name(pods[0]) == _by_name(pods[1])
+
+
+def _by_name(items: list[dict[str, object]]) -> list[dict[str, object]]:
+    return sorted(items, key=lambda each: str(each["name"]))
 
 
 @pytest.mark.parametrize("succeeds", [True, False])
