@@ -45,6 +45,15 @@ def install_command(extra: str = "") -> str:
     return f"{_pip()} install '{name}{_source(NAME)}'"
 
 
+def published(file: str) -> str | None:
+    """Return the address of a file of the sources; None if these are not public."""
+    if not PUBLISHED:
+        return None
+    links = distribution(NAME).metadata.get_all("Project-URL", [])
+    source = dict(each.split(", ", 1) for each in links).get("Source")
+    return source and f"{source}/blob/v{release()}/{file}"
+
+
 def clash() -> str | None:
     """Say what keeps the package from being whole, and how to mend it."""
     return _name_clash() or _version_clash()

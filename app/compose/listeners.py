@@ -12,7 +12,7 @@ from holdfast.compose.directory_watch import DirectoryWatch
 from holdfast.compose.endpoint import hosts_of
 from holdfast.compose.listen_addresses import ListenAddresses, log_where_admin_is
 from holdfast.compose.listening import ADMIN, MAIN, ListeningSockets
-from holdfast.compose.manual import PAGES, served_docs
+from holdfast.compose.manual import PAGES, errors_page, served_docs
 from holdfast.compose.storage import Storage
 from holdfast.settings import Settings
 from holdfast.web.admin.figure_readings import OwnFigures
@@ -139,7 +139,9 @@ async def open_listeners(
     )
     main = Listener(application, addresses.main, limits.main, shutdown_timeout_s=timeout_s)
     listeners[MAIN] = main
-    return listeners, await main.open(sockets.main, endpoint, parts.heads)
+    url = await main.open(sockets.main, endpoint, parts.heads)
+    endpoint.notices.errors = errors_page(settings, url)
+    return listeners, url
 
 
 async def _metrics(

@@ -3,6 +3,9 @@
 from pathlib import Path
 
 import holdfast
+from holdfast.bayeux.wire.errors import PAGE
+from holdfast.delivery.basics.notices import ERRORS
+from holdfast.distribution import published
 from holdfast.settings import Settings
 from holdfast.web.site.documentation import PREFIX, Documentation, find_documentation, is_built
 
@@ -18,3 +21,12 @@ def served_docs(settings: Settings) -> Documentation | str:
     """Return the documentation that is served here, or its URL."""
     url = docs_url(settings)
     return find_documentation(PAGES) or "" if url == PREFIX else url
+
+
+def errors_page(settings: Settings, own_url: str) -> str:
+    """Return where the page of errors is: here, elsewhere, as published, or in the sources."""
+    url = docs_url(settings)
+    if url == PREFIX:
+        # A Unix socket has no address for browsers.
+        url = f"{own_url}{PREFIX}" if own_url.startswith("http") else PREFIX
+    return f"{url}{PAGE}" if url else published(ERRORS) or ERRORS

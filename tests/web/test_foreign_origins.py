@@ -11,7 +11,7 @@ from tests.web.rig import FrontEnd, Rig
 EVIL = "https://evil.test"
 LINE = (
     "a request from the origin {} was refused: allow_origin does not have it; "
-    "see docs/reference/error-codes/#403-origin_denied"
+    "see docs/reference/error-codes.md#403-origin_denied"
 )
 JSON = "Content-Type: application/json;charset=UTF-8"
 HELLO = encode(HANDSHAKE)

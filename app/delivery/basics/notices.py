@@ -11,24 +11,27 @@ log = logging.getLogger(__name__)
 WINDOW_S = 10.0
 # How many sessions the log names in one window, for each kind of notice and each reason.
 MOST = 20
-# The page of all errors, below the address of a server that has its documentation.
-ERRORS = "docs/reference/error-codes/"
+# The page of all errors, in the sources.
+ERRORS = "docs/reference/error-codes.md"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoticeKind:
-    """A kind of notice: its log level and its text, which takes the reason."""
+    """A kind of notice: its log level, and its text, which takes the reason.
+
+    The error is the one that clients get, by its anchor on the page of errors.
+    """
 
     level: int
     text: str
+    error: str
 
 
 NOTICE_KINDS: list[NoticeKind] = []
 
 
 def _kind(level: int, text: str, error: str = "") -> NoticeKind:
-    """Define a kind; the error is the one that clients get, by its anchor on the page of errors."""
-    kind = NoticeKind(level, text.format(f"{ERRORS}#{error}"))
+    kind = NoticeKind(level, text, error)
     NOTICE_KINDS.append(kind)
     return kind
 
@@ -52,16 +55,12 @@ CLOSED = _kind(logging.INFO, "the socket of session %s was closed with %s")
 CUT = _kind(logging.INFO, "a connection of session %s was closed: %s")
 DROPPED = _kind(logging.INFO, "a message of session %s was dropped by %s")
 TURNED_AWAY = _kind(logging.WARNING, "a connection to the %s listener was closed: %s")
-OVERSPENT = _kind(logging.WARNING, "%s is over its budget of %s; see {}", "429-budget_exceeded")
+OVERSPENT = _kind(logging.WARNING, "%s is over its budget of %s", "429-budget_exceeded")
 WRONG_TOKEN = _kind(logging.WARNING, "a wrong token came from %s to %s")
-LOGIN_FAILED = _kind(logging.WARNING, "a login from %s failed: %s; see {}", "403-handshake_denied")
-LOGIN_ENDED = _kind(logging.INFO, "the login of session %s ended: %s; see {}", "403-login_denied")
-MISDIRECTED = _kind(
-    logging.INFO, "a request for the host %s was refused: %s; see {}", "421-host_unknown"
-)
-FOREIGN = _kind(
-    logging.INFO, "a request from the origin %s was refused: %s; see {}", "403-origin_denied"
-)
+LOGIN_FAILED = _kind(logging.WARNING, "a login from %s failed: %s", "403-handshake_denied")
+LOGIN_ENDED = _kind(logging.INFO, "the login of session %s ended: %s", "403-login_denied")
+MISDIRECTED = _kind(logging.INFO, "a request for the host %s was refused: %s", "421-host_unknown")
+FOREIGN = _kind(logging.INFO, "a request from the origin %s was refused: %s", "403-origin_denied")
 
 ALERT_RAISED = _kind(logging.WARNING, "alert %s is raised: %s")
 ALERT_CLEARED = _kind(logging.WARNING, "alert %s is cleared; it said: %s")
@@ -79,6 +78,8 @@ class Notices:
     """
 
     def __init__(self, listener: Callable[[NoticeKind, str, str], None] = ignore) -> None:
+        # Where the page of all errors is.
+        self.errors = ERRORS
         # Repeats since the last log line, by session and reason.
         self._logged: dict[NoticeKind, dict[tuple[str, str], int]] = {
             each: {} for each in NOTICE_KINDS
@@ -95,7 +96,7 @@ class Notices:
             logged[case] += count
         elif len(logged) < MOST:
             logged[case] = 0
-            _write(kind, session, reason, f", {count} at once" if count > 1 else "")
+            self._write(kind, session, reason, f", {count} at once" if count > 1 else "")
         else:
             case = (_OTHERS, "various")
             logged[case] = logged.get(case, 0) + count
@@ -111,9 +112,9 @@ class Notices:
         for kind, logged in self._logged.items():
             for (session, reason), count in logged.items():
                 if count:
-                    _write(kind, session, reason, f", {count} more")
+                    self._write(kind, session, reason, f", {count} more")
             logged.clear()
 
-
-def _write(kind: NoticeKind, session: str, reason: str, times: str) -> None:
-    log.log(kind.level, "%s%s", kind.text % (session, reason), times)
+    def _write(self, kind: NoticeKind, session: str, reason: str, times: str) -> None:
+        see = f"; see {self.errors}#{kind.error}" if kind.error else ""
+        log.log(kind.level, "%s%s%s", kind.text % (session, reason), see, times)
