@@ -9,6 +9,8 @@ import pytest
 # Most start several servers, whose imports alone take 5 to 10 s of a processor, of which a test may
 # have a tenth.
 LIMIT_S = 300.0
+# As long as a hundred moves of shards may take, with something that dies in each.
+_EVERY_STEP_S = 4 * 3600.0
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +35,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "tests/chaos" not in str(item.path):
             continue
-        if "chaos_s" in getattr(item, "fixturenames", ()):
+        if config.getoption("--every-step"):
+            item.add_marker(pytest.mark.timeout(_EVERY_STEP_S))
+        elif "chaos_s" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(2 * seconds + LIMIT_S))
         elif item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(LIMIT_S))

@@ -5,13 +5,13 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from itertools import chain
 from random import Random
 
 from holdfast.store.format.tags import slot_of, tag_of
 from tests.chaos import own_network
-from tests.chaos.host_moves import ALL, BrokenMoves
+from tests.chaos.host_moves import ALL, BrokenMoves, Play
 from tests.chaos.hosts import READY_S, Host, until
-from tests.chaos.test_hosts import Scene
 from tests.store.cluster import Cluster, Node
 from tests.store.servers import ValkeyServer
 
@@ -36,7 +36,7 @@ Deed = Callable[[], Awaitable[None]]
 class HostDeeds:
     """Does things to hosts and stores; each is repaired before the next one."""
 
-    def __init__(self, play: Scene, random: Random, cluster: Cluster | None = None) -> None:
+    def __init__(self, play: Play, random: Random, cluster: Cluster | None = None) -> None:
         self._play, self._hosts, self._random = play, play.hosts, random
         self._cluster = cluster
         self._moves = BrokenMoves(play, self._while_primary_is_dead)
@@ -161,7 +161,7 @@ class HostDeeds:
         await self._goes_on("left, taken back, left again, killed")
 
     async def _break_a_move(self) -> None:
-        await self._moves.play(self._random.choice(ALL))
+        await self._moves.play(self._random.choice([*chain.from_iterable(ALL.values())]))
 
     async def _jump(self) -> None:
         """The shards go to hosts with another clock before it jumps back."""
@@ -267,11 +267,11 @@ class HostDeeds:
     async def _lose_first_store(self) -> None:
         assert self._cluster is not None
         node = self._primary(0)
-        both = [node, self._cluster.replica_of(node)]
-        for each in both:
+        gone = [node, *self._cluster.replicas_of(node)]
+        for each in gone:
             each.freeze()
         await asyncio.sleep(_STORE_S)
-        for each in both:
+        for each in gone:
             each.thaw()
         await self._goes_on("the first shard's store was away for 8 s")
 

@@ -7,24 +7,33 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from tests.chaos.hosts import Host, until
+from tests.chaos.hosts import Host, Hosts, until
 from tests.chaos.steps import OF_GIVER, OF_TAKER
-from tests.chaos.test_hosts import Scene
 
 # Longer than a shard is offered, and than a lease lasts.
 _FROZEN_S = 8.0
 _LOOK_S = 0.02
 
 
+class Play(Protocol):
+    """The hosts, and whoever notices what happens to them."""
+
+    hosts: Hosts
+
+    async def goes_on(self, what: str, /) -> object:
+        """Wait until all sessions go on."""
+        ...
+
+
 class Then(Enum):
     """What happens while the process that gives or takes the shard is halted."""
 
     WORKER_DIES = "its process is killed"
+    PRIMARY_DIES = "the primary is killed"
     CLAIMER_DIES = "the claimer of its host is killed"
     HOST_DIES = "its host is killed"
-    PRIMARY_DIES = "the primary is killed"
     FREEZES = "its process stays frozen for 8 s"
     # It must not end a drain that goes on.
     CHANGES_MIND = "the drain is ended"
@@ -43,7 +52,7 @@ class Halt(NamedTuple):
 
 # Kills the primary that has this shard, lets the move go on, and repairs the store.
 KillPrimary = Callable[[int, Callable[[], None]], Awaitable[None]]
-ALL = [Halt(step, then) for step in (*OF_GIVER, *OF_TAKER) for then in Then]
+ALL = {then: [Halt(step, then) for step in (*OF_GIVER, *OF_TAKER)] for then in Then}
 # One of each kind, at the steps where most is at stake.
 SOME = [
     Halt("given complete", Then.WORKER_DIES),
@@ -55,7 +64,7 @@ SOME = [
 class BrokenMoves:
     """Has shards moved, and what moves them fail."""
 
-    def __init__(self, play: Scene, kill_primary: KillPrimary) -> None:
+    def __init__(self, play: Play, kill_primary: KillPrimary) -> None:
         self._play, self._kill_primary = play, kill_primary
 
     async def play_all(self, halts: Sequence[Halt]) -> None:

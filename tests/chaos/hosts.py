@@ -33,6 +33,7 @@ READY_S = LIMIT_S + 90.0
 # How often it is looked which hosts are ready, as a health check does, and for how long.
 _LOOK_S = 0.5
 _CHECK_S = 2.0
+_AS_PROMISED = {"replicas": 2, "timeout_ms": 2000}
 # How long one that is asked may take to answer.
 _ASKED_S = 10.0
 
@@ -271,11 +272,21 @@ async def three_hosts(
 
 @asynccontextmanager
 async def three_hosts_on_a_cluster(
-    home: Path, *, have_clocks: bool = False, first_user: int | None = None, **settings: Any
+    home: Path,
+    *,
+    have_clocks: bool = False,
+    first_user: int | None = None,
+    is_as_promised: bool = False,
+    **settings: Any,
 ) -> AsyncIterator[tuple[Hosts, Ways, Cluster]]:
-    """Run three hosts on three primaries with a replica each, with ways to them."""
+    """Run three hosts on three primaries with a replica each, with ways to them.
+
+    With `is_as_promised`, each has two replicas, and nodes wait for each other as long as in what
+    we promise.
+    """
+    more = _AS_PROMISED if is_as_promised else {}
     async with AsyncExitStack() as stack:
-        found = stack.enter_context(cluster(first_user))
+        found = stack.enter_context(cluster(first_user, **more))
         hosts = Hosts(home, stack, settings)
         hosts.have_clocks = have_clocks
         await hosts.prepare([found.url] * len(NAMES))

@@ -64,7 +64,9 @@ class Hour:
         if self._store == "cluster":
             settings = {**SETTINGS, "durability": "replicas:1"}
             user = _FIRST_USER if own_network.is_own() else None
-            made = three_hosts_on_a_cluster(home, have_clocks=True, first_user=user, **settings)
+            made = three_hosts_on_a_cluster(
+                home, have_clocks=True, first_user=user, is_as_promised=True, **settings
+            )
             hosts, ways, cluster = await stack.enter_async_context(made)
         else:
             alone = three_hosts(home, have_clocks=True, **SETTINGS)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.host_books import close_books
 from tests.chaos.hosts import NAMES, READY_S, Hosts, Ways, three_hosts, until
 from tests.chaos.test_workers import Member, Traffic
 from tests.chaos.twin import LIMIT_S, Twin
@@ -67,7 +68,8 @@ async def scene_of(
 ) -> AsyncIterator[Scene]:
     """People of these kinds at all doors, of whom the first one publishes.
 
-    In the end all have heard everything, in the session of their start.
+    In the end all have heard everything, in the session of their start, and the accounts of all
+    shards balance.
     """
     async with AsyncExitStack() as stack:
         urls = ways.urls
@@ -86,6 +88,7 @@ async def scene_of(
             publishing.cancel()
             await asyncio.wait([publishing])
             await flowing.arrived()
+            await close_books(hosts.all, [each.name for each in flowing.members])
         finally:
             for task in (publishing, *tasks):
                 task.cancel()

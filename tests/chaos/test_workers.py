@@ -125,6 +125,8 @@ class Member(Person):
     def __init__(self, url: str, name: str, secure: ssl.SSLContext | None = None) -> None:
         super().__init__(url, secure)
         self.name = name
+        # What it listens to.
+        self.room = "/room"
         self.heard: list[int] = []
         self.ids: set[str] = set()
         self.handshakes = 0
@@ -139,7 +141,7 @@ class Member(Person):
         if not reply["successful"]:
             raise aiohttp.ClientError(str(reply))
         self.handshakes += 1
-        [reply] = await self.ask("/meta/subscribe", subscription="/room")
+        [reply] = await self.ask("/meta/subscribe", subscription=self.room)
         if not reply["successful"]:
             raise aiohttp.ClientError(str(reply))
         self._batch = 0
@@ -154,7 +156,7 @@ class Member(Person):
         messages = await self.connect(1000, ack=self._batch)
         reply = next(each for each in messages if each["channel"] == "/meta/connect")
         for each in messages:
-            if each["channel"] == "/room":
+            if each["channel"] == self.room:
                 id = each["ext"]["delivery"]["id"]
                 if id not in self.ids:
                     self.ids.add(id)
@@ -192,12 +194,12 @@ class Traffic:
         while True:
             self.number += 1
             try:
-                replies = await self._publisher.ask("/room", data=self.number)
+                replies = await self._publisher.ask(self._publisher.room, data=self.number)
             except (aiohttp.ClientError, AssertionError) as error:
                 self.failed.append(repr(error))
                 await asyncio.sleep(0.02)
                 continue
-            reply = next(each for each in replies if each["channel"] == "/room")
+            reply = next(each for each in replies if each["channel"] == self._publisher.room)
             if reply["successful"]:
                 self.accepted.append(self.number)
             else:

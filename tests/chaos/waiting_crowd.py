@@ -96,7 +96,7 @@ class Member(Person):
         self._batch = messages[-1].get("ext", {}).get("ack", self._batch)
 
 
-async def measure(home: Path, sessions: int, waiting: int) -> str:
+async def measure(home: Path, sessions: int, waiting: int, round_trip_s: float) -> str:
     """Return how long all waited, as a table."""
     settings: dict[str, Any] = {"max_sessions_per_browser": -1, "max_queue": 10 * waiting + 1000}
     async with AsyncExitStack() as stack:
@@ -114,9 +114,13 @@ async def measure(home: Path, sessions: int, waiting: int) -> str:
                 await member.insist_on_joining()
 
         await asyncio.gather(*map(join, members))
-        await _find_shards(members, hosts.all[0].url)
+        shards = await shards_of([each.client_id for each in members], hosts.all[0].url)
+        for each, shard in zip(members, shards, strict=True):
+            each.shard = shard
         await _publish(hosts.all[0].url, waiting)
         dies, *living = sorted(hosts.all, key=lambda each: -len(each.shards))
+        for host in hosts.all:
+            host.slow_down(round_trip_s / 2)
         lost, load = {*dies.shards}, os.getloadavg()[0]
         await dies.kill_all()
         began, urls = time.monotonic(), [each.url for each in living]
@@ -132,12 +136,12 @@ async def measure(home: Path, sessions: int, waiting: int) -> str:
         return "\n".join([about, *rows, f"out of order: {wrong or 'none'}"])
 
 
-async def _find_shards(members: Sequence[Member], url: str) -> None:
+async def shards_of(client_ids: Sequence[str], url: str) -> list[int]:
+    """Return the shards that have these sessions."""
     async with aiohttp.ClientSession(url) as http, http.get("/cluster/map") as response:
         ranges = (await response.json())["ranges"]
-    for each in members:
-        bucket = int(each.client_id[:3])
-        each.shard = next(shard for low, high, shard in ranges if low <= bucket <= high)
+    buckets = [int(each[:3]) for each in client_ids]
+    return [next(shard for low, high, shard in ranges if low <= at <= high) for at in buckets]
 
 
 async def _publish(url: str, count: int) -> None:
@@ -159,9 +163,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog=name, description=__doc__)
     parser.add_argument("--sessions", type=int, default=1000)
     parser.add_argument("--waiting", type=int, default=10, help="messages of each session")
+    parser.add_argument(
+        "--round-trip", type=float, default=0.0, help="seconds, between hosts and to the store"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="holdfast-crowd-") as home:
-        found = asyncio.run(measure(Path(home), given.sessions, given.waiting))
+        found = asyncio.run(measure(Path(home), given.sessions, given.waiting, given.round_trip))
     sys.stdout.write(f"{found}\n")
 
 

@@ -1,8 +1,9 @@
-"""A real cluster: three primaries with a replica each, on ports of this machine."""
+"""A real cluster: three primaries with one replica each or more, on ports of this machine."""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import cycle
 from typing import Any
 
 from bench.processes import reserved_port
@@ -29,8 +30,8 @@ def until(condition: Callable[[], bool]) -> None:
 class Node(ValkeyServer):
     """A server in a cluster."""
 
-    def __init__(self, port: int, bus: int, user: int | None = None) -> None:
-        self.port, self.bus, self.user = port, bus, user
+    def __init__(self, port: int, bus: int, user: int | None, timeout_ms: int) -> None:
+        self.port, self.bus, self.user, self.timeout_ms = port, bus, user, timeout_ms
         self.place = f"127.0.0.1:{port}"
         self.is_frozen = False
         # Called before it is killed or frozen.
@@ -39,7 +40,7 @@ class Node(ValkeyServer):
             "port": str(port),
             "cluster-enabled": "yes",
             "cluster-port": str(bus),
-            "cluster-node-timeout": str(NODE_TIMEOUT_MS),
+            "cluster-node-timeout": str(timeout_ms),
             "cluster-replica-validity-factor": "0",
             "cluster-allow-replica-migration": "no",
             "repl-diskless-sync-delay": "0",
@@ -72,12 +73,12 @@ class Node(ValkeyServer):
         found: dict[str, Any] = self.ask("INFO", "replication")
         return found
 
-    @property
-    def sees_all(self) -> bool:
+    def sees_all(self, count: int) -> bool:
+        """Whether it knows so many nodes, which are well."""
         info = self.ask("CLUSTER", "INFO")
         nodes = self.ask("CLUSTER", "NODES").decode()
         is_well = "fail" not in nodes and "handshake" not in nodes
-        return is_well and b"cluster_state:ok" in info and nodes.count("\n") == 2 * _PRIMARIES
+        return is_well and b"cluster_state:ok" in info and nodes.count("\n") == count
 
 
 class Cluster:
@@ -85,6 +86,7 @@ class Cluster:
 
     def __init__(self, nodes: list[Node]) -> None:
         self.nodes = nodes
+        self._replicas = len(nodes) // _PRIMARIES - 1
         first, *others = nodes
         for number, node in enumerate(nodes[:_PRIMARIES]):
             begin, end = (SLOTS * each // _PRIMARIES for each in (number, number + 1))
@@ -92,8 +94,8 @@ class Cluster:
             node.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
         for node in others:
             first.ask("CLUSTER", "MEET", "127.0.0.1", node.port, self._bus(node))
-        until(lambda: all(node.sees_all for node in nodes))
-        for primary, replica in zip(nodes[:_PRIMARIES], nodes[_PRIMARIES:], strict=True):
+        until(self._see_all)
+        for primary, replica in zip(cycle(nodes[:_PRIMARIES]), nodes[_PRIMARIES:]):
             replica.ask("CLUSTER", "REPLICATE", primary.id)
         self.heal()
         for node in nodes:
@@ -129,8 +131,12 @@ class Cluster:
         return self.replica_of(self.owner)
 
     def replica_of(self, owner: Node) -> Node:
-        """Return the replica of a primary."""
-        return next(node for node in self.nodes if node.info.get("master_port") == owner.port)
+        """Return the replica of a primary, or one of them."""
+        return self.replicas_of(owner)[0]
+
+    def replicas_of(self, owner: Node) -> list[Node]:
+        """Return all replicas of a primary."""
+        return [node for node in self.nodes if node.info.get("master_port") == owner.port]
 
     def other_primary(self) -> Node:
         owner = self.owner
@@ -147,18 +153,21 @@ class Cluster:
                 node.start()
 
     def heal(self) -> None:
-        """Wait until each primary has a replica with all of its data."""
+        """Wait until each primary has its replicas, with all of its data."""
         self.revive()
         until(self.is_well)
         self._wait_for_each_other(_CALM_MS)
 
     def _hurry(self) -> None:
-        self._wait_for_each_other(NODE_TIMEOUT_MS)
+        self._wait_for_each_other(self.nodes[0].timeout_ms)
 
     def _wait_for_each_other(self, timeout_ms: int) -> None:
         for node in self.nodes:
             if node.answers:
                 node.set(cluster_node_timeout=str(timeout_ms))
+
+    def _see_all(self) -> bool:
+        return all(node.sees_all(len(self.nodes)) for node in self.nodes)
 
     def let_end(self) -> None:
         """Whoever ends from now on is replaced by nobody."""
@@ -171,9 +180,9 @@ class Cluster:
         infos = [node.info for node in self.nodes]
         primaries = [info for info in infos if info["role"] == "master"]
         return (
-            all(node.sees_all for node in self.nodes)
+            self._see_all()
             and len(primaries) == _PRIMARIES
-            and all(info["connected_slaves"] == 1 for info in primaries)
+            and all(info["connected_slaves"] == self._replicas for info in primaries)
             and all(info.get("master_link_status", "up") == "up" for info in infos)
             and len({self._owner_seen_by(node).port for node in self.nodes}) == 1
         )
@@ -204,14 +213,16 @@ class Cluster:
 
 
 @contextmanager
-def cluster(first_user: int | None = None) -> Iterator[Cluster]:
+def cluster(
+    first_user: int | None = None, *, replicas: int = 1, timeout_ms: int = NODE_TIMEOUT_MS
+) -> Iterator[Cluster]:
     """Run them; with a `first_user`, each node as a user of its own, from this number on."""
     with ExitStack() as stack:
         nodes = []
-        for number in range(2 * _PRIMARIES):
+        for number in range((1 + replicas) * _PRIMARIES):
             port, bus = (stack.enter_context(reserved_port()) for _ in range(2))
             user = None if first_user is None else first_user + number
-            nodes.append(stack.enter_context(Node(port, bus, user)))
+            nodes.append(stack.enter_context(Node(port, bus, user, timeout_ms)))
         found = Cluster(nodes)
         stack.callback(found.let_end)
         yield found
