@@ -30,7 +30,7 @@ function drawn({items, total}, by) {
             [...GROUPINGS].flatMap(([name, words], n) => [n > 0 && ", ",
                 name === by ? h("strong", {}, words) : h("a", {href: at("dead", {by: name})}, words)]), "."),
         items.length ? h("ul", {class: "groups"}, items.map((each) => group(each, by)))
-            : h("p", {class: "card panel faint"}, "There are no dead letters."),
+            : h("p", {class: "card panel faint"}, "No dead letters: what receivers refuse, or cannot be given, appears here."),
         hidden > 0 && h("p", {class: "faint"}, `Smaller groups hold ${count(hidden)} more.`),
     ];
 }

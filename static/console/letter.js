@@ -5,7 +5,7 @@ import {path} from "./address.js";
 import {bytes, count, lasting, time} from "./format.js";
 import {actions, asked, card, facts, guarded, json, link, messageLink, mono, order, sheet, when} from "./parts.js";
 import {preview, purge, replay, why} from "./letters.js";
-import {sessionLink} from "./sessions.js";
+import {senderLink, sessionLink} from "./sessions.js";
 import {differences} from "./differences.js";
 import {parse} from "./json.js";
 
@@ -29,7 +29,7 @@ export async function letter(app, id, chosen) {
             card("What", facts([
                 ["message", messageLink(it.message)],
                 ["channel", mono(it.channel)],
-                ["from", it.sender || "the server"],
+                ["from", senderLink(it.sender)],
                 ["to", sessionLink(it.receiver)],
                 ["priority", count(it.priority)],
                 ["durable", it.durable ? "yes" : "no"],

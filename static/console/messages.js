@@ -7,7 +7,7 @@ import {card, chooser, guarded, link, mono, when} from "./parts.js";
 import {renewChildren} from "./renew.js";
 import {sessionLink} from "./sessions.js";
 import {STEPS} from "./steps.js";
-import {inTables, unknown, whereabouts} from "./whereabouts.js";
+import {inTables, moodOf, unknown, whereabouts} from "./whereabouts.js";
 
 // The parts of the journal that the page reads before it asks whether to continue.
 const PARTS = 20;
@@ -27,8 +27,7 @@ export async function show(app, [id]) {
 }
 
 function summed(trace, steps, isWhole) {
-    const mood = trace.letters.length ? "bad" : trace.queues.length || steps.length ? "" : "warn";
-    return h("p", {class: `card panel state ${mood}`}, whereabouts(trace, steps, isWhole));
+    return h("p", {class: `card panel state ${moodOf(trace, steps)}`}, whereabouts(trace, steps, isWhole));
 }
 
 const queues = ({queues}) => card("In queues", queues.length
@@ -41,7 +40,8 @@ const queues = ({queues}) => card("In queues", queues.length
 
 const letters = ({letters}) => card("Dead letters", letters.length
     ? h("ul", {class: "plain"}, letters.map((each) => h("li", {},
-        link(each.receiver, "dead", "letter", each.id), " ", mono(each.code), " ", when(each.died))))
+        link(each.receiver, "dead", "letter", each.id), " ", mono(each.code), " ", when(each.died), " ",
+        each.state !== "new" && badge(each.state, "good"))))
     : h("p", {class: "faint"}, "None."));
 
 function timeline(app, first, tell) {

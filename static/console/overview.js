@@ -3,7 +3,7 @@ import {badge, h} from "../dom.js";
 import {lines} from "./charts.js";
 import {brief, count, lasting, many, rate, span} from "./format.js";
 import {card, facts, link, when} from "./parts.js";
-import {choices, drawn as pastOf, read, SPANS} from "./past.js";
+import {choices, drawn as pastOf, noted, read, SPANS} from "./past.js";
 import {renewChildren} from "./renew.js";
 
 // How often the past is read again.
@@ -18,7 +18,10 @@ export async function show(app, rest, chosen) {
     const draw = () => {
         renewChildren(above, attention(app));
         renewChildren(below, present(app.readings.at(-1)));
-        name === "live" && renewChildren(middle, [h("div", {class: "grid charts"}, charts(app.readings))]);
+        name === "live" && renewChildren(middle, [
+            noted("The figures above the charts are the latest."),
+            h("div", {class: "grid charts"}, charts(app.readings)),
+        ]);
     };
     const drawPast = await pastIn(app, middle, name, chosen);
     draw();

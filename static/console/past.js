@@ -2,7 +2,7 @@
 import {h} from "../dom.js";
 import {at} from "./address.js";
 import {timeline} from "./charts.js";
-import {brief, count, minute, rate, span, sum, time} from "./format.js";
+import {brief, count, lasting, minute, rate, span, sum, time} from "./format.js";
 import {card, mono, order, sheet} from "./parts.js";
 
 const MINUTE_MS = 60_000;
@@ -26,6 +26,9 @@ export const choices = (chosen) => h("nav", {class: "spans", "aria-label": "What
     [...SPANS].map(([name, {title}]) =>
         h("a", {href: at("", {charts: name}), "aria-current": name === chosen && "true"}, title)));
 
+/** What the figures of charts are, and whose: this page is a client, too. */
+export const noted = (text) => h("p", {class: "faint small"}, text, " This console is a session, which counts, too.");
+
 /** Reads the past, with who publishes and gets most. */
 export async function read(app, {lastsMs, step}) {
     const since = Date.now() - lastsMs;
@@ -43,6 +46,7 @@ export function drawn({past, tops}, chosen) {
     const chart = (title, show, ...series) => timeline(title, series.map(([name, kind, point]) =>
         ({name, kind, points: steps.map(({row}) => (row ? point(row) : null))})), show, marks, ends(past));
     return [
+        noted(`The figures above the charts are those of the last ${lasting(past.step_ms)}, the length of a step.`),
         h("div", {class: "grid charts"},
             chart("Messages per second", rate, ["published", "one", perSecond("published")]),
             chart("Deliveries per second", rate, ["acknowledged", "one", perSecond("acked")], ["failed", "two", perSecond("failed")]),
@@ -112,4 +116,4 @@ function table(past, chosen) {
 const ranking = (title, {items, since}) => card(`${title} since ${minute(since)}`,
     items.length ? h("ol", {class: "ranking"}, items.map(({name, count: least, at_most: most}) => h("li", {},
         mono(name), h("span", {class: "number"}, count(least), most > least && h("span", {class: "faint"}, ` to ${count(most)}`)))))
-        : h("p", {class: "faint"}, "None."));
+        : h("p", {class: "faint"}, "None: nothing was published in this time."));

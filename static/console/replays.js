@@ -1,7 +1,7 @@
 // Replays: their progress, and how to end them.
 import {badge, h} from "../dom.js";
 import {path} from "./address.js";
-import {count, time} from "./format.js";
+import {count, many, time} from "./format.js";
 import {difference} from "./letter.js";
 import {actions, card, facts, json, inOrderOf, link, live, messageLink, mono, order, parts, when} from "./parts.js";
 import {skipped} from "./letters.js";
@@ -42,6 +42,8 @@ async function one(app, id) {
 
 const drawn = (app, job, here) => [
     h("h1", {}, "Replay ", h("span", {class: `badge ${MOODS.get(job.state) ?? ""}`, role: "status"}, job.state)),
+    job.state === "canary" && h("p", {class: "faint"},
+        `Waits until receivers have acknowledged the first ${many(Math.min(job.options.canary, job.total), "letter")}.`),
     h("progress", {max: Math.max(job.total, 1), value: job.sent + job.skipped, "aria-label": "Progress"}),
     !job.over && actions(app, ["Cancel replay", async () => {
         await app.api.remove(here);

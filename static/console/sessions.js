@@ -16,6 +16,11 @@ export const show = (app, [subject, number], chosen) =>
 
 export const sessionLink = (key) => link(key, "sessions", ...split(key));
 
+const CLIENT = "client/";
+/** The session that sent a message, by the name that is shown elsewhere. */
+export const senderLink = (sender) =>
+    (sender?.startsWith(CLIENT) ? sessionLink(sender.slice(CLIENT.length)) : sender || "the server");
+
 function split(key) {
     const slash = key.lastIndexOf("/");
     return [key.slice(0, slash), key.slice(slash + 1)];
@@ -111,14 +116,14 @@ export const receivers = (app, items, nothing, order) => sheet("Sessions", [
 // Columns of messages.
 const MESSAGE = ["Message", ({id}) => messageLink(id), "", "id"];
 const ABOUT = [
-    ["From", ({sender}) => sender || "the server", "", "sender"],
+    ["From", ({sender}) => senderLink(sender), "", "sender"],
     ["Received", ({published}) => when(published), "", "published"],
     ["Data", (entry) => (entry.is_cut ? `${bytes(entry.bytes)}: too long to show`
         : h("details", {}, h("summary", {}, bytes(entry.bytes)), json(entry.data))), "", "bytes"],
 ];
 
 /** The newest messages that a channel keeps. */
-export const history = (items, order) => sheet("History: the newest first", [MESSAGE, ...ABOUT], items, "The channel keeps no messages.", order);
+export const history = (items, order) => sheet("History: the newest first", [MESSAGE, ...ABOUT], items, "The channel keeps no messages: its rule needs a history.", order);
 
 /** The first messages of a queue. */
 export function queue(items, title, order) {

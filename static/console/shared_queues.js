@@ -19,7 +19,7 @@ const SUBJECTS = {
     columns: [["", ({subject}) => link("its sessions", "sessions", {prefix: `${subject}/`})]],
     nothing: "No messages wait for subjects: a publish with destinations and forceQueuing lets them wait.",
     about: "Messages to a subject wait while none of its sessions takes them.",
-    nobody: "The subject has no session.",
+    nobody: "The subject has no session: its messages wait until one begins.",
     discarded: "All messages that wait for the subject are discarded permanently, without dead letters.",
     list: (api, query) => api.get("subjects", query),
     first: (api, subject) => api.get(path("subjects", subject, "queue"), {limit: FIRST}),
@@ -36,7 +36,7 @@ const WORK = {
     columns: [["Receivers", (each) => count(each.receivers), "number", "receivers"]],
     nothing: "No messages wait in work queues: channels are work queues by the setting work_queue.",
     about: "Each message goes to one receiver. Messages wait while no receiver has room for them.",
-    nobody: "No session has subscribed to this channel.",
+    nobody: "No session has subscribed to this channel: its messages wait until one does.",
     discarded: "All messages that wait in the work queue are discarded permanently, without dead letters. " +
         "Receivers keep what they have.",
     list: (api, query) => api.get("work-queues", query),

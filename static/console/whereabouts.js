@@ -15,6 +15,17 @@ export function whereabouts({id, journal, queues, letters, is_cut: isCut}, steps
         `every receiver may have acknowledged it, or it never existed.${more}`;
 }
 
+/** How bad that is: a letter that was replayed is settled, unless it left another. */
+export function moodOf({queues, letters}, steps) {
+    if (letters.some(isOpen)) {
+        return "bad";
+    }
+    if (queues.length || steps.length > 0 && !letters.length) {
+        return "";
+    }
+    return letters.length ? "good" : "warn";
+}
+
 /** A sentence about the tables of the pipeline, which keep events for longer. */
 export function inTables({id, lakes}) {
     return lakes.length ? ` Older ones are in tables: run holdfast message ${id} --lake with the folder of ${lakes.join(" or ")}.` : "";
@@ -27,12 +38,20 @@ export function unknown(steps, known) {
 }
 
 function places(queues, letters) {
+    const open = letters.filter(isOpen);
     const where = [
         queues.length && `in ${many(queues.length, "queue")}`,
-        letters.length && `a dead letter of ${many(letters.length, "receiver")}`,
+        open.length && `a dead letter of ${many(open.length, "receiver")}`,
     ].filter(Boolean).join(", ");
-    return where ? `The message is ${where}.` : "The message has left all queues without a dead letter.";
+    const replayed = letters.length - open.length;
+    const again = replayed ? ` ${many(replayed, "dead letter was", "dead letters were")} sent again.` : "";
+    if (where) {
+        return `The message is ${where}.${again}`;
+    }
+    return again ? `The message has left all queues.${again}` : "The message has left all queues without a dead letter.";
 }
+
+const isOpen = ({state}) => state !== "replayed";
 
 // An id ends with the time of its receipt in nanoseconds.
 const receivedMs = (id) => Number(id.slice(id.lastIndexOf("-") + 1, -6));

@@ -25,11 +25,17 @@ def test_charts_have_what_happened_before_the_page_was_opened(page: Page, world:
     chart = page.locator(".chart", has_text="Messages per second")
     expect(chart.locator("path.line")).to_have_attribute("d", re.compile(r"M\S+ \S+H"))
     expect(page.get_by_role("list", name="Marks")).to_contain_text("start of a server")
+    expect(
+        page.get_by_text("figures above the charts are those of the last 10 min")
+    ).to_be_visible()
+    expect(page.get_by_text("This console is a session, which counts, too.")).to_be_visible()
     channels = page.locator(".card", has_text="Channels since")
     expect(channels.get_by_role("listitem").first).to_contain_text("/orders/paid")
     expect(page.get_by_role("link", name="Day", exact=True)).to_have_attribute(
         "aria-current", "true"
     )
+    look_at(page, "#/?charts=live")
+    expect(page.get_by_text("figures above the charts are the latest")).to_be_visible()
     look_at(page, "#/?charts=month")
     expect(chart.locator("path.line")).to_have_attribute("d", re.compile(r"M\S+ \S+H"))
 

@@ -242,7 +242,7 @@ def test_the_queue_of_a_subject_is_shown_and_emptied(page: Page, world: World) -
     expect(row.get_by_role("cell").nth(1)).to_have_text("2")
     row.get_by_role("link", name="joe").click()
     expect(page.get_by_role("row").filter(has_text="/service/ptp")).to_have_count(2)
-    expect(page.get_by_text("The subject has no session.")).to_be_visible()
+    expect(page.get_by_text("The subject has no session:")).to_be_visible()
 
     page.get_by_role("button", name="Empty the queue").click()
     answer(page, "Discard all")
@@ -274,7 +274,7 @@ def test_a_work_queue_is_shown_with_its_receivers_and_emptied(page: Page, world:
     expect(row.get_by_role("link", name="/jobs/pictures")).to_be_visible()
     look_at(page, "#/channels/%2Fjobs%2Fpictures")
     page.get_by_text("in its work queue").locator("..").get_by_role("link", name="3").click()
-    expect(page.get_by_text("No session has subscribed to this channel.")).to_be_visible()
+    expect(page.get_by_text("No session has subscribed to this channel:")).to_be_visible()
     work = page.get_by_role("region", name="Queue").get_by_role("row")
     expect(work).to_have_count(4)
 
@@ -390,7 +390,7 @@ def test_a_topic_is_shown_with_its_history_and_erased(page: Page, world: World) 
     answer(page, "Erase")
     expect(page.get_by_text("/prices was erased.")).to_be_visible()
     expect(page.get_by_text("This channel is not a topic.")).to_be_visible()
-    expect(page.get_by_text("The channel keeps no messages.")).to_be_visible()
+    expect(page.get_by_text("The channel keeps no messages:")).to_be_visible()
     expect(page.get_by_role("link", name="till/1")).to_have_count(0)
     assert world.ask("GET", "topics?prefix=/prices")["items"] == []
     reader.send("/meta/disconnect")
@@ -428,6 +428,18 @@ def test_the_steps_of_a_message_are_shown_and_lead_to_its_letter(page: Page, wor
     expect(steps.filter(has_text="bills/1").last).to_contain_text("user.update.error")
     steps.filter(has_text="bills/1").get_by_role("link", name="the letter").click()
     expect(page.get_by_role("heading", name="Dead letter")).to_be_visible()
+
+
+def test_what_spans_a_wide_window_begins_where_its_content_does(page: Page) -> None:
+    before = page.viewport_size
+    for width in (1920, 1200, 375):
+        page.set_viewport_size({"width": width, "height": 900})
+        look_at(page, "#/dead")
+        left = "each => each.getBoundingClientRect().left"
+        heading = page.locator("#content h1").evaluate(left)
+        assert page.locator(".bar > *").first.evaluate(left) == pytest.approx(heading, abs=1)
+    assert before is not None
+    page.set_viewport_size(before)
 
 
 def test_operators_but_not_readers_can_look_for_steps_in_the_tables(

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
-import {inTables, unknown, whereabouts} from "../../../static/console/whereabouts.js";
+import {inTables, moodOf, unknown, whereabouts} from "../../../static/console/whereabouts.js";
 
 const nothing = {id: "here-1763600000000000000", journal: true, queues: [], letters: [], is_cut: false};
 const told = (trace, steps = [], isWhole = true) => whereabouts({...nothing, ...trace}, steps, isWhole);
@@ -21,6 +21,17 @@ test("nothing is concluded before all of the journal was read", () => {
 test("what is known is when it came and where it is", () => {
     assert.match(told({queues: [{}, {}], letters: [{}]}), /^Received .*2025.*\. The message is in 2 queues, a dead letter of 1 receiver\.$/);
     assert.match(told({}, [{kind: "acked"}]), /^Received .* The message has left all queues without a dead letter\.$/);
+});
+
+test("a letter that was replayed is no trouble, unless its message died again", () => {
+    const [dead, replayed] = [{state: "new"}, {state: "replayed"}];
+    const mood = (trace, steps = []) => moodOf({...nothing, ...trace}, steps);
+    assert.equal(mood({letters: [replayed]}), "good");
+    assert.equal(mood({letters: [replayed], queues: [{}]}), "");
+    assert.equal(mood({letters: [replayed, dead]}), "bad");
+    assert.deepEqual([mood({}), mood({}, [{kind: "acked"}])], ["warn", ""]);
+    assert.match(told({letters: [replayed]}), /has left all queues\. 1 dead letter was sent again\.$/);
+    assert.match(told({letters: [replayed, dead]}), /is a dead letter of 1 receiver\. 1 dead letter was sent again\.$/);
 });
 
 test("that not everything was looked at is said", () => {
