@@ -28,6 +28,8 @@ _LONGEST_OFFSET: Final = 256
 _TYPE: Final = "application/json"
 # How long a body that cannot change may be reused, in seconds.
 _REUSED_S: Final = 60
+# For a path that looks like a folder of channels.
+_OF_ONE: Final = "one channel, without a slash at its end; several are read by /events"
 # How long one response of events lasts.
 LASTS_S = 60.0
 
@@ -141,7 +143,11 @@ class StreamRequests:
 
     def _refused(self, request: web.Request, answer: Answer) -> web.Response:
         """Return why nothing was read. After a loss, it says where to go on."""
-        refused = RequestRefused(ErrorReply[answer.error])
+        error = ErrorReply[answer.error]
+        if error is ErrorReply.HISTORY_MISSING and request.path.endswith("/"):
+            refused = RequestRefused(error, _OF_ONE)
+        else:
+            refused = RequestRefused(error)
         if answer.error != ErrorReply.HISTORY_LOST.name:
             return self._admission.refusal(request, refused, {})
         said: Json = {"next": answer.end}
