@@ -286,6 +286,8 @@ def test_the_page_many_machines_shows_settings_that_are_accepted_on_each_machine
 @pytest.mark.parametrize(
     ("folder", "name", "begin"),
     [
+        ("proxies", "haproxy.cfg", "defaults"),
+        ("proxies", "nginx.conf", "map "),
         ("two-machines", "haproxy.cfg", "backend "),
         ("two-machines", "nginx.conf", "upstream "),
         ("many-machines", "haproxy.cfg", "backend "),
