@@ -81,7 +81,7 @@ class BrokenMoves:
         for each in watched:
             each.arm(step, signal.SIGSTOP)
         await hosts.drain(giver)
-        host, pid = await _reached(watched, step)
+        host, pid = await reached(watched, step)
         for each in watched:
             each.disarm(step)
         await self._do(halt.then, host, pid, giver)
@@ -117,7 +117,7 @@ def _go_on(pid: int) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
-async def _reached(hosts: Sequence[Host], step: str) -> tuple[Host, int]:
+async def reached(hosts: Sequence[Host], step: str) -> tuple[Host, int]:
     """Return the first process that stands at the step, and its host."""
     found: list[tuple[Host, int]] = []
 

@@ -24,10 +24,13 @@ _ANSWER_S = 200.0
 class Supervised(Processes):
     """Servers of one data directory, one after the other, below one supervisor."""
 
+    # Whether they have the steps of a hand-over. Those of former releases are others.
+    has_steps = True
+
     def __init__(
         self, home: Path, settings: Mapping[str, Any], program: Sequence[str] = SERVER
     ) -> None:
-        extensions = [*settings.get("extension", []), EXTENSION]
+        extensions = [*settings.get("extension", []), *[EXTENSION] * self.has_steps]
         with_supervisor = {**settings, "supervisor": True, "extension": extensions}
         super().__init__(home, with_supervisor)
         self._steps = home / "steps"

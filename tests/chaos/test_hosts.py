@@ -64,7 +64,7 @@ async def scene(home: Path) -> AsyncIterator[Scene]:
 
 @asynccontextmanager
 async def scene_of(
-    hosts: Hosts, ways: Ways, kinds: Sequence[type[Member]] = (Member,)
+    hosts: Hosts, ways: Ways, kinds: Sequence[type[Member]] = (Member,), people: int = PEOPLE
 ) -> AsyncIterator[Scene]:
     """People of these kinds at all doors, of whom the first one publishes.
 
@@ -73,7 +73,7 @@ async def scene_of(
     """
     async with AsyncExitStack() as stack:
         urls = ways.urls
-        kind_of = [kinds[n // len(urls) % len(kinds)] for n in range(PEOPLE + 1)]
+        kind_of = [kinds[n // len(urls) % len(kinds)] for n in range(people + 1)]
         members = [kind(urls[n % 3], f"person{n}/1") for n, kind in enumerate(kind_of)]
         for each in members:
             stack.push_async_callback(each.http.close)
@@ -93,7 +93,7 @@ async def scene_of(
             for task in (publishing, *tasks):
                 task.cancel()
             await asyncio.wait([publishing, *tasks])
-        assert [each.handshakes for each in flowing.members] == [1] * PEOPLE
+        assert [each.handshakes for each in flowing.members] == [1] * people
 
 
 async def test_a_host_that_comes_back_gets_its_shards_and_nobody_handshakes_anew(

@@ -183,6 +183,9 @@ class Member(Person):
 class Traffic:
     """Members of a room, and a publisher whose messages are numbered."""
 
+    # Between two messages.
+    pause_s = 0.01
+
     def __init__(self, members: list[Member], publisher: Member) -> None:
         self.members, self._publisher = members, publisher
         self.number = 0
@@ -207,7 +210,7 @@ class Traffic:
                 if reply["error"].startswith("402"):
                     with suppress(aiohttp.ClientError, AssertionError):
                         await self._publisher.handshake()
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(self.pause_s)
 
     async def flows(self, messages: int = 30) -> None:
         """Wait until so many more messages are accepted."""

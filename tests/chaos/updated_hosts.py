@@ -21,10 +21,12 @@ OWN = PACKAGE.parent if PACKAGE.name == "holdfast" else ROOT
 class UpdatedHost(Host):
     """A host that runs the code to which a link leads when its processes are started."""
 
+    first_code = OWN
+
     def __init__(self, home: Path, settings: Mapping[str, Any]) -> None:
         super().__init__(home, settings)
         self._home, self._link = home, home / "code"
-        self.have(OWN)
+        self.have(self.first_code)
 
     def have(self, code: Path) -> None:
         """Install this code: whatever is started from now on is of it."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
-from tests.history import git
+from tests.history import git, has_history
 from tests.serving import START_LIMIT_S, STOP_LIMIT_S, Settings, environment
 from tests.store.stored_scene import RELEASES
 
@@ -56,7 +56,14 @@ class FormerServer:
 @contextmanager
 def code_of(release: str) -> Iterator[Path]:
     """The folder with the code of the release, and the program that serves it."""
-    packed = git("archive", _commit_of(release), *_PARTS)
+    with code_at(_commit_of(release), release) as code:
+        yield code
+
+
+@contextmanager
+def code_at(commit: str, release: str) -> Iterator[Path]:
+    """The same for the release of any commit."""
+    packed = git("archive", commit, *_PARTS)
     assert packed.returncode == 0, packed.stderr.decode()
     with tempfile.TemporaryDirectory(prefix="holdfast-test-") as name:
         code = Path(name)
@@ -65,6 +72,19 @@ def code_of(release: str) -> Iterator[Path]:
         shutil.copytree(_HERE, code, dirs_exist_ok=True)
         _name(code, release)
         yield code
+
+
+def releases_with(path: str) -> list[str]:
+    """The releases whose code has this path, the newest first; none without a history."""
+    if not has_history():
+        return []
+    words = ("--grep", r"^Release [0-9.]*: ", "--format=%H %s")
+    found = [line.split()[:3] for line in git("log", *words).stdout.decode().splitlines()]
+    return [
+        release.removesuffix(":")
+        for commit, _, release in found
+        if git("cat-file", "-e", f"{commit}:{path}").returncode == 0
+    ]
 
 
 def _commit_of(release: str) -> str:
