@@ -2,7 +2,7 @@
 import {h} from "../dom.js";
 import {at} from "./address.js";
 import {timeline} from "./charts.js";
-import {brief, count, lasting, minute, rate, span, sum, time} from "./format.js";
+import {brief, count, many, minute, rate, span, sum, time} from "./format.js";
 import {card, mono, order, sheet} from "./parts.js";
 
 const MINUTE_MS = 60_000;
@@ -46,7 +46,7 @@ export function drawn({past, tops}, chosen) {
     const chart = (title, show, ...series) => timeline(title, series.map(([name, kind, point]) =>
         ({name, kind, points: steps.map(({row}) => (row ? point(row) : null))})), show, marks, ends(past));
     return [
-        noted(`The figures above the charts are those of the last ${lasting(past.step_ms)}, the length of a step.`),
+        noted(`The figures above the charts are those of the last ${step(past.step_ms)}; each step is as long.`),
         h("div", {class: "grid charts"},
             chart("Messages per second", rate, ["published", "one", perSecond("published")]),
             chart("Deliveries per second", rate, ["acknowledged", "one", perSecond("acked")], ["failed", "two", perSecond("failed")]),
@@ -67,6 +67,7 @@ function stepsOf({since, until, step_ms, rows}) {
     return Array.from({length: number}, (_, n) => ({row: known.get(since + n * step_ms)}));
 }
 
+const step = (ms) => (ms < 60 * MINUTE_MS ? many(ms / MINUTE_MS, "minute") : many(ms / (60 * MINUTE_MS), "hour"));
 const ends = ({since}) => [minute(since), "now"];
 const perSecond = (name) => (row) => (row[name] * 1000) / Math.max(row.served_ms, 1);
 

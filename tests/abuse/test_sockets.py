@@ -26,10 +26,7 @@ from tests.slowness import times_slower
 CONTINUATION = 0x0
 NORMAL, GOING_AWAY, PROTOCOL, UNSUPPORTED, INVALID, POLICY = 1000, 1001, 1002, 1003, 1007, 1008
 TOO_BIG = 1009
-TOO_LARGE = (
-    f"413:max_request_size,{4 * MIB}:request_too_large; "
-    "see docs/reference/error-codes/#413-request_too_large"
-)
+TOO_LARGE = f"413:max_request_size,{4 * MIB}:request_too_large; see "
 
 
 @pytest.mark.parametrize(
@@ -142,7 +139,9 @@ def test_the_log_says_why_a_socket_was_closed_and_whose_it_was(target_with: Make
         person.send(frame(b"x" * (4 * MIB + 1))[:1000])
         assert nobody.close_code() == INVALID
         opcode, told = person.read_frame()
-        assert (opcode, told[2:].decode()) == (CLOSE, TOO_LARGE)
+        assert opcode == CLOSE
+        assert told[2:].decode().startswith(TOO_LARGE)
+        assert told.endswith(b"#413-request_too_large")
     with target.socket_person() as masked:
         masked.send(frame(b"[{}]", is_masked=False))
         assert masked.close_code() == PROTOCOL

@@ -53,6 +53,14 @@ def test_the_landing_page_loads_without_errors_and_only_from_its_server(
     assert overflow <= 0, "it scrolls sideways"
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_what_is_filled_in_is_seen_whole(size: str, page: Page) -> None:
+    width, height = SIZES[size]
+    page.set_viewport_size({"width": width, "height": height})
+    for field in page.locator("#refusing input").all():
+        assert field.evaluate("each => each.scrollWidth <= each.clientWidth")
+
+
 def test_its_first_sentence_says_what_it_is_for(page: Page) -> None:
     first = page.locator(".lead").inner_text().split(".")[0]
     assert "refuse" in first

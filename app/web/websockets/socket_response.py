@@ -10,7 +10,6 @@ from aiohttp import WebSocketError, WSCloseCode, WSMsgType, web
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.wire.unfit import MAX_SIZE, too_large
-from holdfast.delivery.basics.notices import ERRORS
 from holdfast.web.answering.endpoint import Endpoint
 from holdfast.web.front.client_frames import (
     NO_ROOM,
@@ -78,7 +77,7 @@ class SocketResponse(web.WebSocketResponse[Literal[False]]):
             protocols=() if options.ws_protocol is None else (options.ws_protocol,),
         )
         self._coalescer, self._scheduler = endpoint.coalescer, endpoint.scheduler
-        self._gate = endpoint.gate
+        self._gate, self._endpoint = endpoint.gate, endpoint
         # Counts errors by their reason.
         self.errors = endpoint.bayeux.state.counters.errors
         self.socket: Socket | None = None
@@ -160,12 +159,17 @@ class SocketResponse(web.WebSocketResponse[Literal[False]]):
 
     def too_large(self) -> RequestRefused:
         """Return the refusal of a frame that exceeds the limit."""
-        return too_large(MAX_SIZE, self._max_msg_size)
+        return too_large(MAX_SIZE, self._endpoint.options.max_request_size)
 
-    def _reason_of(self, code: int) -> str:
+    def reason_of(self, refused: RequestRefused) -> str:
+        """Return the error with where it is explained, if there is room for that."""
+        told = f"{refused}; see {self._endpoint.notices.errors}{refused.error.anchor}"
+        return told if len(told.encode()) <= _LONGEST_REASON else str(refused)
+
+    def _reason_at(self, code: int) -> str:
         """Return the reason where aiohttp closes the socket, which gives none."""
         if code == WSCloseCode.MESSAGE_TOO_BIG:
-            return _with_place(self.too_large())
+            return self.reason_of(self.too_large())
         return "a frame against the protocol" if code == WSCloseCode.PROTOCOL_ERROR else ""
 
     async def close(
@@ -175,7 +179,7 @@ class SocketResponse(web.WebSocketResponse[Literal[False]]):
             self.socket.close()
         self._coalescer.send()
         if not message:
-            message = self._reason_of(code).encode()
+            message = self._reason_at(code).encode()
         return await super().close(code=code, message=message, drain=drain)
 
 
@@ -197,13 +201,7 @@ async def dismiss(response: SocketResponse, socket: Socket) -> None:
 async def refuse(response: SocketResponse, socket: Socket, refused: RequestRefused) -> None:
     response.errors[refused.error.reason] += 1
     code = _CLOSE_CODES.get(refused.error, WSCloseCode.INVALID_TEXT)
-    await close(response, socket, code, _with_place(refused))
-
-
-def _with_place(refused: RequestRefused) -> str:
-    """Return the error with where it is explained, if there is room for that."""
-    told = f"{refused}; see {ERRORS}{refused.error.anchor}"
-    return told if len(told.encode()) <= _LONGEST_REASON else str(refused)
+    await close(response, socket, code, response.reason_of(refused))
 
 
 async def end(

@@ -26,7 +26,7 @@ def test_charts_have_what_happened_before_the_page_was_opened(page: Page, world:
     expect(chart.locator("path.line")).to_have_attribute("d", re.compile(r"M\S+ \S+H"))
     expect(page.get_by_role("list", name="Marks")).to_contain_text("start of a server")
     expect(
-        page.get_by_text("figures above the charts are those of the last 10 min")
+        page.get_by_text("figures above the charts are those of the last 10 minutes")
     ).to_be_visible()
     expect(page.get_by_text("This console is a session, which counts, too.")).to_be_visible()
     channels = page.locator(".card", has_text="Channels since")
