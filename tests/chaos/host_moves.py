@@ -3,8 +3,8 @@
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -15,6 +15,8 @@ from tests.chaos.steps import OF_GIVER, OF_TAKER
 # Longer than a shard is offered, and than a lease lasts.
 _FROZEN_S = 8.0
 _LOOK_S = 0.02
+# So many that each worker of a host has some, or one gets them from the others.
+_GUESTS = 6
 
 
 class Play(Protocol):
@@ -75,6 +77,11 @@ class BrokenMoves:
         """Drain the host with the most shards, until the move reaches the step."""
         hosts = self._play.hosts
         giver = max(hosts.all, key=lambda each: len(each.shards))
+        async with _guests(giver):
+            await self._play_at(giver, halt)
+
+    async def _play_at(self, giver: Host, halt: Halt) -> None:
+        hosts = self._play.hosts
         others = [each for each in hosts.all if each is not giver]
         step = halt.step
         watched = [giver] if step in OF_GIVER else others
@@ -115,6 +122,20 @@ def _go_on(pid: int) -> None:
     # Its supervisor may have killed what did not run.
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGCONT)
+
+
+@asynccontextmanager
+async def _guests(host: Host) -> AsyncIterator[None]:
+    """Keep connections to a host, which it has to give to another process."""
+    address = host.address.host, host.address.port
+    made = [await asyncio.open_connection(*address) for _ in range(_GUESTS)]
+    try:
+        for _, writer in made:
+            writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        yield
+    finally:
+        for _, writer in made:
+            writer.close()
 
 
 async def reached(hosts: Sequence[Host], step: str) -> tuple[Host, int]:
