@@ -35,7 +35,7 @@ from tests.store.servers import ValkeyServer
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 PEOPLE = 6
-PAUSE_S = 0.03
+PAUSE_S = 0.05
 # What is promised on machines that are not busy.
 SILENCE_S = {Listener: 1.5, OnSocket: 2.5}
 NEXT = "the next release"
@@ -214,8 +214,8 @@ async def _to_the_next_and_back(home: Path, cuts: Sequence[Cut]) -> None:
         assert SPOKEN not in third.log()
         await update.cut(third, later, Cut("given complete", How.RESET))
         assert SPOKEN in third.log()
-        await update.in_place(first, OWN)
-        await update.drained(second, OWN)
+        await update.drained(first, OWN)
+        await update.in_place(second, OWN)
         await update.cut(third, OWN, Cut("opened", How.DEAF))
         for number, each in enumerate(cuts):
             await update.cut(first, OWN if number % 2 else later, each)
