@@ -143,6 +143,7 @@ def main() -> int:
     parser.add_argument("--store", choices=("cluster", "one"), default="cluster")
     parser.add_argument("--only", help="what happens: all with this in their names")
     parser.add_argument("--home", type=Path, help="where logs stay")
+    parser.add_argument("--bare", action="store_true", help="without stock clients")
     given = parser.parse_args()
     own_network.enter("tests.chaos.hour")
     if own_network.is_own():
@@ -150,6 +151,12 @@ def main() -> int:
     home = given.home or Path(tempfile.mkdtemp(prefix="holdfast-hour-"))
     home.mkdir(parents=True, exist_ok=True)
     _say(f"seed {given.seed}, {given.store}, logs in {home}")
+    if given.bare:
+        with hour(home, given.seed, given.store) as found:
+            for deed in found.deeds(given.minutes, given.only):
+                deed()
+        _say(f"{PEOPLE} people missed nothing")
+        return 0
     with hour(home, given.seed, given.store) as found:
         story = Story(
             *(found, home, STOCK),
