@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from holdfast.distribution import NAME, release
+from holdfast.distribution import CLIENT, NAME, release
 from holdfast.store.format.layouts import LAYOUT
 from tests.serving import ROOT
 
@@ -98,7 +98,8 @@ def _name(code: Path) -> None:
     """Let it say another version."""
     first, *rest = release().split(".")
     version = ".".join([str(int(first) + 1), *rest])
-    metadata = code / f"{NAME.replace('-', '_')}-{version}.dist-info"
-    metadata.mkdir()
-    text = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version}\n"
-    (metadata / "METADATA").write_text(text)
+    for name in (NAME, CLIENT):
+        metadata = code / f"{name.replace('-', '_')}-{version}.dist-info"
+        metadata.mkdir()
+        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        (metadata / "METADATA").write_text(text)
