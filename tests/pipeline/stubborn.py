@@ -92,7 +92,8 @@ class Town:
                 if channel == "/orders":
                     delivery["destinations"] = [{"name": NAMES[number % len(NAMES)]}]
                 if number % DELAYED_EACH == 0:
-                    delivery["delay"] = self.chance.randrange(1500)
+                    # Without any delay, a message would not move.
+                    delivery["delay"] = self.chance.randrange(1, 1500)
                 message: Json = {"channel": channel, "data": f"{channel} {number}"}
                 message["ext"] = {"delivery": delivery}
                 while not await self._is_accepted(person, message):  # noqa: ASYNC110

@@ -22,6 +22,7 @@ from holdfast.web.admin.feed import CHANNEL, Feed
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.system_views import Figures
+from tests.slowness import times_slower
 from tests.store.store_process import until
 from tests.unit.bayeux.harness import Asked
 from tests.web.live_server import LiveServer
@@ -125,7 +126,7 @@ async def test_readings_do_not_wait_for_a_store_that_is_known_to_be_silent(
     monkeypatch.setattr(type(server.bayeux.state.store), "takes_messages", False)
     monkeypatch.setattr(server.letters.search, "query", silent)
     monkeypatch.setattr(system._figures, "_letters", silent)
-    async with asyncio.timeout(0.9):
+    async with asyncio.timeout(0.9 * times_slower()):
         now = await system.now(1)
     assert (now.store, now.letters, now.figures.letters) == ("unavailable", None, None)
 

@@ -50,7 +50,7 @@ async def test_others_of_the_address_are_served_between_slices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_SIZE, 1)
-    async with open_server(tmp_path) as home:
+    async with open_server(tmp_path, publish_timeout=250_000) as home:
         many = asyncio.create_task(
             publish(home.person(), *(durable("/orders", number) for number in range(1000)))
         )
