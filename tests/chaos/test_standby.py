@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -145,6 +145,19 @@ async def unanswered(twin: Twin, until: asyncio.Event) -> int:
     return count
 
 
+async def processes_of(twin: Twin, are_they: Callable[[list[int]], bool]) -> list[int]:
+    """Wait until its workers are these. Those that are left or given up end a little later."""
+    async with asyncio.timeout(LIMIT_S):
+        while not are_they(found := await twin.workers()):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    return found
+
+
+async def successors(twin: Twin, of: list[int]) -> list[int]:
+    """Wait until as many others are there, and none of these."""
+    return await processes_of(twin, lambda now: len(now) == len(of) and not {*now} & {*of})
+
+
 async def test_a_standby_that_waits_is_restarted_and_killed_on_one_kept_socket(
     threes: Pair,
 ) -> None:
@@ -156,17 +169,15 @@ async def test_a_standby_that_waits_is_restarted_and_killed_on_one_kept_socket(
     former = await second.workers()
     os.kill(second.supervisor_pid, signal.SIGHUP)
     await second.until(lambda: "the restart is done" in second.lines())
-    assert not {*former} & {*await second.workers()}
+    former = await successors(second, of=former)
 
-    former = await second.workers()
     assert await second.restart() == ""
-    assert not {*former} & {*await second.workers()}
+    former = await successors(second, of=former)
 
-    former = await second.workers()
     second.write_settings("standby = true", "standby = 3")
     assert "standby" in await second.restart()
     second.write_settings("standby = 3", "standby = true")
-    assert await second.workers() == former
+    await processes_of(second, lambda found: found == former)
 
     over.set()
     assert await asking == 0
