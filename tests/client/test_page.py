@@ -51,7 +51,7 @@ def test_the_page_explains_all_options_with_their_defaults() -> None:
 
 
 def test_the_page_explains_all_attributes_of_messages() -> None:
-    of_the_client = {"left", "refusal", "seq"}
+    of_the_client = {"has_begun", "is_returned", "left", "refusal", "seq"}
     names = {name for name in vars(client.Message) if not name.startswith("_")}
     assert {*first_cells("Messages")} == names - of_the_client
 

@@ -1,6 +1,7 @@
 """A `POST /publish` of many messages goes to the store slice by slice, and leaves a prefix."""
 
 import asyncio
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import orjson
 import pytest
 
 from holdfast.compose import serving
-from holdfast.web.publish_requests import _passing_fault
+from holdfast.web.publish_requests import PublishRequests, _passing_fault
 from tests.web.people import Json, Person, settings
 from tests.web.test_publish_requests import open_server, publish, subscriber
 
@@ -50,12 +51,23 @@ async def test_others_of_the_address_are_served_between_slices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_SIZE, 1)
+    served, slices, publish_as = asyncio.Event(), count(), PublishRequests._publish_as
+
+    async def publish_slowly(requests: PublishRequests, *given: Any) -> list[Json]:
+        # However late the others have their turns, it is not over before.
+        if next(slices) == 500:
+            await served.wait()
+        return await publish_as(requests, *given)
+
+    monkeypatch.setattr(PublishRequests, "_publish_as", publish_slowly)
     async with open_server(tmp_path, publish_timeout=250_000) as home:
         many = asyncio.create_task(
             publish(home.person(), *(durable("/orders", number) for number in range(1000)))
         )
-        await subscriber(home, "/orders")
+        async with asyncio.timeout(60):
+            await subscriber(home, "/orders")
         assert not many.done()
+        served.set()
         status, results = await many
         assert (status, errors(results)) == (200, [None] * 1000)
 
