@@ -61,7 +61,8 @@ class FakeServer:
         self._shard, self._workers, self._is_first = 0, self._plan.get("workers", 1), False
         self._shards = self._plan.get("shards", 0)
         self._is_one_of_several = self._workers > 1 or self._shards > 0
-        # What a server that claims shards has said last of the one to give.
+        # What a server that claims shards has said last of them, and of the one to give.
+        self._claims: object = None
         self._gives: object = None
         self._has_lost = False
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -90,6 +91,9 @@ class FakeServer:
         plan = read_plan()
         claims = [{"shard": each, "unraised": "stood"} for each in plan.get("claims", ())]
         self._channel.send(say=Say.CLAIM, shards=claims)
+        if (claimed := plan.get("claims", [])) != self._claims:
+            self._claims = claimed
+            note(f"claims {claimed}")
         if (gives := plan.get("gives")) != self._gives:
             self._gives = gives
             self._channel.send(say=Say.GIVE, shard=gives, host="another")

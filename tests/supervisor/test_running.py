@@ -211,7 +211,7 @@ def test_a_server_that_ends_five_times_in_a_row_waits_before_the_next(stage: Sta
     while stage.notes().count("started []") < 5:
         before_s = time.monotonic()
         time.sleep(0.01)
-    until(lambda: stage.notes().count("started []") == 7)
+    until(lambda: stage.notes().count("started []") >= 7)
     assert time.monotonic() - before_s > 2 * 0.3
     # The next one lives.
     stage.plan()
@@ -227,9 +227,9 @@ def test_while_there_is_no_server_another_process_stands_in_until_the_next_one_i
     stage.start_and_wait()
     stage.plan(ready="die")
     os.kill(stage.who()["pid"], signal.SIGKILL)
-    until(lambda: stage.log().count("another is started") == 3)
+    until(lambda: stage.log().count("another is started") >= 3)
     stands_in = "stands in with ['control', 'main.0']"
-    assert stage.notes().count(stands_in) == 1
+    until(lambda: stage.notes().count(stands_in) == 1)
     assert "stopped" not in stage.notes()
     stage.plan()
     stage.who()
@@ -245,7 +245,7 @@ def test_a_stand_in_that_ends_is_followed_by_another_in_the_next_pause(stage: St
     stage.start_and_wait()
     stage.plan(ready="die", stand_in="exit")
     os.kill(stage.who()["pid"], signal.SIGKILL)
-    until(lambda: "\n".join(stage.notes()).count("stands in") == 2)
+    until(lambda: "\n".join(stage.notes()).count("stands in") >= 2)
     assert stage.stop() == 0
 
 
@@ -262,11 +262,11 @@ def test_a_stop_in_a_pause_ends_the_stand_in(stage: Stage) -> None:
 
 def test_a_restart_ends_the_pause_before_the_next_server(stage: Stage) -> None:
     stage.plan(code="broken")
-    stage.constants(places={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 60})
+    # The first one of these pauses has 32 s.
+    stage.constants(places={"_SHORT_LIVES": -4, "_LONGEST_PAUSE_S": 60})
     stage.start_and_wait()
-    stage.plan(code="broken", ready="exit")
     os.kill(stage.who()["pid"], signal.SIGKILL)
-    until(lambda: stage.log().count("another is started") == 2)
+    until(lambda: "another is started" in stage.log())
     stage.plan(code="repaired")
     assert stage.restart() == [{"done": True}]
     assert stage.who()["code"] == "repaired"

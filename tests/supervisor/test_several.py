@@ -191,6 +191,8 @@ def test_a_restart_replaces_all_servers(three: Stage) -> None:
     three.plan(workers=3, code="third")
     assert three.restart() == DONE
     assert codes(three) == {"third"}
+    # Former ones that still live would be stopped, too.
+    until(lambda: len(three.family()) == 5)
     assert three.stop() == 0
     assert three.notes()[-3:] == 3 * ["stopped"]
 
