@@ -18,6 +18,7 @@ from holdfast.web.admin.paths import API
 from tests.chaos.proxy import Address, Proxy, Way
 from tests.chaos.skewed import SkewedClock
 from tests.chaos.twin import LIMIT_S, Twin, children
+from tests.slowness import times_slower
 from tests.store.cluster import Cluster, cluster
 from tests.store.servers import ValkeyServer
 from tests.web.certificates import Authority
@@ -246,7 +247,8 @@ class Ways:
 
 async def _is_ready(host: Twin) -> bool:
     with suppress(TimeoutError):
-        async with asyncio.timeout(_CHECK_S):
+        # A host that is only slow here must not lose its connections.
+        async with asyncio.timeout(_CHECK_S * times_slower()):
             return (await host.readiness())[0] == 200
     return False
 

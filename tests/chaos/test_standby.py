@@ -71,7 +71,8 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
 @pytest.fixture
 async def threes(tmp_path: Path) -> AsyncIterator[Pair]:
     async with AsyncExitStack() as stack:
-        yield Pair(tmp_path, stack, workers=3)
+        # A worker that a test freezes for some seconds is to go on, however busy the machine is.
+        yield Pair(tmp_path, stack, workers=3, frozen_timeout=60_000)
 
 
 async def test_a_standby_says_what_it_waits_for_and_takes_over_when_the_machine_is_gone(

@@ -167,9 +167,11 @@ async def test_a_home_that_says_nothing_is_given_up(
 
 
 async def test_a_home_that_says_nothing_is_left_as_soon_as_the_shard_is_elsewhere(
-    tmp_path: Path, certificates: Certificates
+    tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is frozen, so that its system accepts connections."""
+    # Nothing here waits until a handshake has lasted for too long.
+    monkeypatch.setattr(far_keeper, "HANDSHAKE_S", 3600.0)
     frozen = listen_at(["127.0.0.1"], 0, 100)
     async with hall(tmp_path, certificates) as both:
         await both.linked()
@@ -177,12 +179,9 @@ async def test_a_home_that_says_nothing_is_left_as_soon_as_the_shard_is_elsewher
         both.proxy.reset()
         await both.linked(is_linked=False)
         await asyncio.sleep(0.3)
-        began = asyncio.get_running_loop().time()
         await both.server.open(bound(tmp_path / "1.sock"))
         both.known.host = DOOR
         await both.linked()
-        # The handshake would have two seconds.
-        assert asyncio.get_running_loop().time() - began < 1.5
     frozen[0].close()
 
 

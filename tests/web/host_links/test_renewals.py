@@ -99,7 +99,7 @@ async def test_a_link_that_cannot_be_renewed_goes_on_until_it_is_too_old(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    soon(monkeypatch, 0.2, oldest_s=1.0)
+    soon(monkeypatch, 0.2, oldest_s=3.0)
     async with hall(tmp_path, certificates) as both:
         await both.opened()
         certificates.door = certificates.of(DOOR, ago=LONG_AGO)
