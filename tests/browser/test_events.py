@@ -126,6 +126,7 @@ def test_a_page_learns_what_is_missing_and_what_is_lost(
     mortal.publish("/counted/plain", 2)
     wait_heard(page, "message", {"channel": "/counted/plain", "data": 2})
     # What was kept is whole; nobody knows what else the other history had.
+    page.wait_for_function("heard.some(([name]) => name === 'lost')")
     lost = said_of(page, "lost")
     assert [each["channel"] for each in lost] == ["/brief"]
     assert lost[0]["error"] == "410::history_lost"

@@ -165,12 +165,13 @@ def test_a_listener_that_loses_its_rights_ends_alone(
 def test_a_page_of_another_site_learns_that_its_ticket_has_ended(
     guarded: MortalServer, open_page: OpenPage
 ) -> None:
+    # That takes time, which a ticket of some seconds may not have.
+    page = open_page(ELSEWHERE, "shared.html")
     asked = f"{guarded.alive.url}/streams/tickets?channel={PLAIN}"
     login = {"Authorization": f"Bearer {token(exp=int(time.time()) + 5)}"}
     request = urllib.request.Request(asked, headers=login, method="POST")
     with urllib.request.urlopen(request, timeout=60) as response:
         ticket = json.load(response)["ticket"]
-    page = open_page(ELSEWHERE, "shared.html")
     share(page, guarded, PLAIN, "-1", f"?ticket={ticket}")
     guarded.wait_for_readers(1)
     # It ends with the login by which it was got.

@@ -188,8 +188,10 @@ class Processes:
         assert output is not None
         deadline_s = time.monotonic() + START_LIMIT_S
         while (left_s := deadline_s - time.monotonic()) > 0:
-            is_readable, _, _ = select([output], [], [], left_s)
-            line = output.readline().decode() if is_readable else ""
-            if not line or "is ready" in line:
-                return line
+            # Whoever ends the server closes this meanwhile, which a longer `select` may not notice.
+            is_readable, _, _ = select([output], [], [], min(left_s, 1.0))
+            if is_readable:
+                line = output.readline().decode()
+                if not line or "is ready" in line:
+                    return line
         return ""

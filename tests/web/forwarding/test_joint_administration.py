@@ -287,8 +287,7 @@ async def test_a_reader_changes_nothing(both: Workers, tmp_path: Path) -> None:
 
 
 async def test_metrics_of_all_shards_are_on_one_page(both: Workers, ada: Operator) -> None:
-    async with ada.http.get("/metrics") as response:
-        lines = (await response.text()).splitlines()
+    lines = (await page_of_all(ada, "/metrics")).splitlines()
     published = [each for each in lines if each.startswith("holdfast_messages_published_total")]
     assert published == [
         f'holdfast_messages_published_total{{shard="{shard}"}} 0.0' for shard in (0, 1)
@@ -296,6 +295,19 @@ async def test_metrics_of_all_shards_are_on_one_page(both: Workers, ada: Operato
     assert lines.count("# TYPE holdfast_messages_published_total counter") == 1
     assert 'holdfast_entries_settled_total{shard="1",outcome="acked"} 0.0' in lines
     assert 'holdfast_shard_answers{shard="1"} 1.0' in lines
+
+
+async def page_of_all(ada: Operator, path: str, *, is_openmetrics: bool = False) -> str:
+    """A page of metrics with those of both shards: a loaded machine may be late."""
+    kind = "application/openmetrics-text" if is_openmetrics else "text/plain"
+    text = ""
+    for _ in range(20):
+        async with ada.http.get(path, headers={"Accept": kind}) as response:
+            assert response.content_type == kind
+            text = await response.text()
+        if 'holdfast_shard_answers{shard="1"} 1.0' in text:
+            return text
+    pytest.fail(text)
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/admin/metrics"])
@@ -307,10 +319,7 @@ async def test_openmetrics_of_all_shards_is_one_page_and_names_messages_to_opera
     await person.reply("/meta/subscribe", subscription="/news")
     await person.reply("/news", data=1)
     await person.reply("/meta/connect", connectionType="long-polling")
-    headers = {"Accept": "application/openmetrics-text"}
-    async with ada.http.get(path, headers=headers) as response:
-        assert response.content_type == "application/openmetrics-text"
-        text = await response.text()
+    text = await page_of_all(ada, path, is_openmetrics=True)
     families = {family.name: family.samples for family in read_openmetrics(text)}
     answers = [(each.labels, each.value) for each in families["holdfast_shard_answers"]]
     assert answers == [({"shard": "0"}, 1.0), ({"shard": "1"}, 1.0)]
@@ -574,13 +583,17 @@ async def test_live_figures_are_those_of_all_shards(both: Workers, ada: Operator
     secret = ada.http.headers["Authorization"].removeprefix("Bearer ")
     await watcher.handshake(token=secret)
     await watcher.reply("/meta/subscribe", subscription="/sys/figures")
-    events: list[Json] = []
-    while not any(each["channel"] == "/sys/figures" for each in events):
-        events = await watcher.connect(timeout_ms=5000)
-    [found] = [each["data"] for each in events if each["channel"] == "/sys/figures"]
-    # A reading may be a second old.
-    assert found["sessions"] >= 4
-    assert found["unanswered"] == []
+    ack = 0
+
+    async def are_of_both() -> bool:
+        nonlocal ack
+        *events, reply = await watcher.connect(1000, ack=ack)
+        ack = reply.get("ext", {}).get("ack", ack)
+        figures = [each["data"] for each in events if each["channel"] == "/sys/figures"]
+        # A reading may be a second old, and a loaded machine late.
+        return any(each["sessions"] >= 4 and not each["unanswered"] for each in figures)
+
+    await until_async(are_of_both)
 
 
 READING = [
