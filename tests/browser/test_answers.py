@@ -81,7 +81,10 @@ def is_shown(page: Page, question: str, end: str) -> None:
     """The whole answer is there, nothing missing and nothing twice."""
     expect(page.get_by_role("status")).to_have_text("answered")
     expect(page.locator("#question")).to_have_text(question)
-    assert answer(page).text_content() == THOUGHTS.format(question) + end
+    page.wait_for_function(
+        "(whole) => document.querySelector('#answer').textContent === whole",
+        arg=THOUGHTS.format(question) + end,
+    )
 
 
 def second_tab(page: Page) -> Page:
