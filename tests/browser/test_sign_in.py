@@ -13,6 +13,7 @@ from holdfast.login.passwords import PasswordFile, User, hashed
 from tests.browser.axe import findings
 from tests.browser.chatting import go_to, is_connected, lines, press, say
 from tests.serving import Server
+from tests.slowness import times_slower
 from tests.unit.login.signing import SECRET, token
 
 pytestmark = pytest.mark.usefixtures("cometd_js")
@@ -165,7 +166,7 @@ def test_a_login_can_be_renewed_before_it_ends(page: Page, room: str) -> None:
 def test_the_end_of_a_login_is_reported_and_the_next_login_continues_the_chat(
     page: Page, other_profile: BrowserContext, guarded: Server, room: str
 ) -> None:
-    by_token(page, exp=int(time.time()) + 7)
+    by_token(page, exp=int(time.time()) + round(7 * times_slower(most=3.0)))
     join(page, room)
     say(page, "before")
     expect(lines(page)).to_have_text(["before"])

@@ -59,6 +59,10 @@ async def has_restarted(deployment: Deployment) -> bool:
     return "failed" not in await deployment.restart()
 
 
+async def is_complete(deployment: Deployment) -> bool:
+    return deployment.are_complete()
+
+
 async def test_nothing_is_lost_when_workers_are_killed_or_restart(
     deployment: Deployment, shop: Shop
 ) -> None:
@@ -100,6 +104,7 @@ async def test_letters_of_all_workers_are_told_whichever_is_killed(tmp_path: Pat
             for place in range(WORKERS):
                 for name in PEOPLE:
                     await until(partial(has_refused, deployment, name))
+                await until(partial(is_complete, deployment))
                 os.kill(deployment.workers()[place], signal.SIGKILL)
             letters: set[str] = set()
 
