@@ -15,6 +15,7 @@ from holdfast import Client, NotConnected, ReplyError
 from holdfast.login.passwords import PasswordFile, User, hashed
 from tests.client.conftest import LONG_POLLING, WEBSOCKET
 from tests.serving import Server
+from tests.slowness import times_slower
 from tests.web.certificates import Authority
 
 
@@ -60,8 +61,9 @@ async def test_a_client_connects_only_to_a_server_whose_certificate_it_trusts(
     ):
         await client.publish("/secure", "a secret")
         assert (await anext(subscription)).data == "a secret"
+    patience_s = times_slower(most=10.0)
     with pytest.raises(NotConnected, match="certificate"):
-        async with Client(secure.url, transports=[transport], connect_timeout_s=1):
+        async with Client(secure.url, transports=[transport], connect_timeout_s=patience_s):
             pass
 
 
