@@ -1,7 +1,7 @@
 """What a host reads in the stores of all shards, and writes for the other hosts."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.hosts.existing import record_of, recorded_in
@@ -48,10 +48,16 @@ class ClaimStore:
         readers = [Reader(Primary(url, meta)) for meta in self._metas[: None if is_cluster else 1]]
         self._readers = readers if is_cluster else readers * shards
         self._first = readers[0]
-        # By what was asked, the connection that has answered last.
-        self._connections: dict[int, object] = {}
-        # By shard, what is being asked.
-        self._asked: dict[int, asyncio.Task[Any]] = {}
+        # What each is asked in a look, together: a store that is far away takes long for each time.
+        self._commands: dict[Reader, dict[int, Sequence[str]]] = {each: {} for each in readers}
+        for shard, (reader, meta) in enumerate(zip(self._readers, self._metas, strict=True)):
+            self._commands[reader][shard] = ("HMGET", meta, *_NAMES)
+        of_hosts = {_ROWS: ("HGETALL", self._hosts), _WISH: ("EXISTS", self._drained(self._own))}
+        self._commands[self._first] |= of_hosts
+        # The connections that have answered last.
+        self._connections: dict[Reader, object] = {}
+        # Those that have been asked and have not answered, or nobody has looked since.
+        self._asked: dict[Reader, asyncio.Task[Sequence[Any] | None]] = {}
         # The operators' tokens as of the last look, by the names of their files.
         self.tokens: dict[str, bytes] = {}
         # The shards that were opened once, as far as the rows say it.
@@ -67,17 +73,16 @@ class ClaimStore:
         another connection answers than the last time does not count yet: it may be another server,
         which lacks something.
         """
-        for shard, (reader, meta) in enumerate(zip(self._readers, self._metas, strict=True)):
-            if shard not in self._asked:
-                self._asked[shard] = asyncio.create_task(_ask(reader, "HMGET", meta, *_NAMES))
-        commands = {_ROWS: ("HGETALL", self._hosts), _WISH: ("EXISTS", self._drained(self._own))}
-        for each in commands.keys() - self._asked.keys():
-            self._asked[each] = asyncio.create_task(_ask(self._first, *commands[each]))
+        for reader, commands in self._commands.items():
+            if reader not in self._asked:
+                self._asked[reader] = asyncio.create_task(_ask_all(reader, commands.values()))
         await asyncio.wait(self._asked.values(), timeout=_LIMIT_S)
-        answers = {each: self._asked.pop(each) for each in self._answered()}
-        found = {
-            each: None if self._is_new(each) else task.result() for each, task in answers.items()
-        }
+        found: dict[int, Any] = {}
+        for reader in [each for each, task in self._asked.items() if task.done()]:
+            answers = self._asked.pop(reader).result()
+            if self._is_new(reader) or answers is None:
+                answers = [None] * len(self._commands[reader])
+            found |= zip(self._commands[reader], answers, strict=True)
         rows, wish = found.pop(_ROWS, None), found.pop(_WISH, None)
         self.is_to_drain = None if wish is None else bool(wish)
         shards = {
@@ -85,12 +90,6 @@ class ClaimStore:
             for shard, reply in found.items()
         }
         return shards, None if rows is None else self._rows_in(rows)
-
-    def _answered(self) -> list[int]:
-        return [each for each, task in self._asked.items() if task.done()]
-
-    def _reader_of(self, asked: int) -> Reader:
-        return self._first if asked in (_ROWS, _WISH) else self._readers[asked]
 
     def _rows_in(self, found: Mapping[bytes, bytes]) -> Mapping[str, HostRow]:
         marked = {key.decode("utf-8", "replace"): text for key, text in found.items()}
@@ -102,10 +101,9 @@ class ClaimStore:
         self.recorded = recorded_in(marked)
         return self._rows.read(found)
 
-    def _is_new(self, asked: int) -> bool:
-        former, connection = self._connections.get(asked), self._reader_of(asked).connection
-        self._connections[asked] = connection
-        return former is not connection
+    def _is_new(self, reader: Reader) -> bool:
+        former, self._connections[reader] = self._connections.get(reader), reader.connection
+        return former is not reader.connection
 
     async def is_another_kind(self) -> bool:
         """Return whether a server without a list of hosts is known to have had the deployment."""
@@ -166,8 +164,13 @@ class ClaimStore:
 
 
 async def _ask(reader: Reader, *command: str) -> Any:  # noqa: ANN401 - whatever it answers
+    answers = await _ask_all(reader, [command])
+    return answers and answers[0]
+
+
+async def _ask_all(reader: Reader, commands: Iterable[Sequence[str]]) -> Sequence[Any] | None:
     try:
-        return await reader.ask(*command)
+        return await reader.ask_all(*commands)
     except StoreUnavailable:
         return None
 
