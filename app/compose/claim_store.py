@@ -56,7 +56,7 @@ class ClaimStore:
         self._commands[self._first] |= of_hosts
         # The connections that have answered last.
         self._connections: dict[Reader, object] = {}
-        # Those that have been asked and have not answered, or nobody has looked since.
+        # What is under way, or has been answered since the last look.
         self._asked: dict[Reader, asyncio.Task[Sequence[Any] | None]] = {}
         # The operators' tokens as of the last look, by the names of their files.
         self.tokens: dict[str, bytes] = {}

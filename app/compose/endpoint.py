@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.server import Bayeux
+from holdfast.compose.manual import errors_for_clients
 from holdfast.settings import Settings
 from holdfast.store.links.link import StoreLink
 from holdfast.web.admin.figure_readings import OwnFigures
@@ -60,6 +61,7 @@ def make_endpoint(
         door(scheduler),
         right,
         host_cookie=host_cookie,
+        errors=errors_for_clients(settings),
     )
 
 

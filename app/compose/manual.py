@@ -23,6 +23,12 @@ def served_docs(settings: Settings) -> Documentation | str:
     return find_documentation(PAGES) or "" if url == PREFIX else url
 
 
+def errors_for_clients(settings: Settings) -> str:
+    """Return the page of errors as clients find it; empty without documentation."""
+    url = docs_url(settings)
+    return f"{url}{PAGE}" if url else ""
+
+
 def errors_page(settings: Settings, own_url: str) -> str:
     """Return where the page of errors is: here, elsewhere, as published, or in the sources."""
     url = docs_url(settings)

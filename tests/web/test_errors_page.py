@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import distribution
 from holdfast.compose import manual, serving
-from holdfast.compose.manual import errors_page
+from holdfast.compose.manual import errors_for_clients, errors_page
 from holdfast.settings import Settings
 
 OWN = "https://push.example.org"
@@ -20,7 +20,10 @@ def test_the_page_is_where_the_documentation_is(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(manual, "is_built", lambda _: True)
     assert errors_page(Settings(), OWN) == f"{OWN}/docs/reference/error-codes/"
     assert errors_page(Settings(), "unix:/run/a.sock") == "/docs/reference/error-codes/"
+    # Clients may know the server by another address.
+    assert errors_for_clients(Settings()) == "/docs/reference/error-codes/"
     # The operator wants no links.
+    assert errors_for_clients(Settings(docs_url="")) == ""
     assert errors_page(Settings(docs_url=""), OWN) == "docs/reference/error-codes.md"
 
 

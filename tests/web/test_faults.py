@@ -31,8 +31,7 @@ UPGRADE = (
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
 BUSY = b'[{"successful":false,"error":"503::server_busy"}]'
-_REASON = b"503::server_busy; see docs/reference/error-codes.md#503-server_busy"
-FAILED_FRAME = bytes([0x88, 2 + len(_REASON)]) + (1011).to_bytes(2, "big") + _REASON
+FAILED_FRAME = b"\x88\x12" + (1011).to_bytes(2, "big") + b"503::server_busy"
 
 
 def fail(rig: Rig, when: str) -> None:

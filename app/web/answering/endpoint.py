@@ -78,6 +78,8 @@ class Endpoint:
     gate: ReadingGate = field(default_factory=ReadingGate)
     # What tells clients the host of their sessions, if there are several.
     host_cookie: "HostCookie | None" = None
+    # The page of errors as clients find it; empty without documentation.
+    errors: str = ""
 
     def check_origin(self, headers: "Headers") -> OriginTrust:
         """Return how far the page that sent a request is trusted.

@@ -162,9 +162,10 @@ class SocketResponse(web.WebSocketResponse[Literal[False]]):
         return too_large(MAX_SIZE, self._endpoint.options.max_request_size)
 
     def reason_of(self, refused: RequestRefused) -> str:
-        """Return the error with where it is explained, if there is room for that."""
-        told = f"{refused}; see {self._endpoint.notices.errors}{refused.error.anchor}"
-        return told if len(told.encode()) <= _LONGEST_REASON else str(refused)
+        """Return the error with where it is explained, if that is known and there is room."""
+        told = f"{refused}; see {self._endpoint.errors}{refused.error.anchor}"
+        has_room = self._endpoint.errors and len(told.encode()) <= _LONGEST_REASON
+        return told if has_room else str(refused)
 
     def _reason_at(self, code: int) -> str:
         """Return the reason where aiohttp closes the socket, which gives none."""
