@@ -119,8 +119,9 @@ class Story:
             publish(bob, "/data/a", data)
         reply_to = f"{self.ret}/{4000000 + visit}"
         publish(joe, ASK, f"ask {visit}", replyTo=reply_to, timeout=120_000)
-        # In flight, and not acknowledged.
-        assert [each["data"] for each in joe.events()] == self.waiting
+        # In flight, and not acknowledged. On a busy machine, a delayed one may be among them.
+        heard = joe.events()
+        assert [each["data"] for each in heard if each["channel"] != "/late"] == self.waiting
         if visit > 1:
             publish(bob, "/data/silent", f"{visit}-silent")
             self.waiting.append(f"{visit}-silent")
