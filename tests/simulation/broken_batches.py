@@ -6,8 +6,8 @@ from typing import Any
 
 from holdfast.bayeux import exchanges
 from holdfast.bayeux.wire.errors import Refused
+from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.messages.verdicts import Refusals, Verdict
-from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.settling.failures import Failures
 from holdfast.delivery.settling.settlement import Settlement
 from tests.simulation.breaking import by_name, replace
@@ -46,9 +46,10 @@ def acks_are_for_what_is_behind_a_retry(stack: ExitStack) -> None:
     """A receiver that wants a message later gets that one alone again."""
     back = Failures._return_from
 
-    def alone(self: Any, queue: CallbackQueue, refused: Any) -> Any:
+    def alone(self: Any, receiver: Any, refused: Any, code: ErrorCode, now: float) -> Any:
+        queue = receiver.queue
         queue.settle(dict.fromkeys(seq for seq in [*queue.in_flight()] if seq > refused.seq))
-        return back(self, queue, refused)
+        return back(self, receiver, refused, code, now)
 
     replace(stack, Failures, "_return_from", alone)
 

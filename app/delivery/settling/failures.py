@@ -18,7 +18,6 @@ from holdfast.delivery.queues.dispatcher import (
     QueueHold,
     least_pause_s,
 )
-from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.settling.delivery_parts import DeliveryParts
 from holdfast.delivery.settling.reactions import stops
@@ -210,11 +209,7 @@ class Failures(Generic[R]):
         elif self._returned_from and self._returned_from <= entry.seq:
             changed, back, failed = [entry], [], [entry]
         else:
-            if self._returned_from is not None:
-                self._returned_from = entry.seq
-            failed, back, changed = [entry], *self._return_from(queue, entry)
-            others = [each for each in back if each is not entry]
-            self._attempt_notes.note(receiver, others, now, RETURNED, code=code.text)
+            failed, back, changed = [entry], *self._return_from(receiver, entry, code, now)
         if reaction.counts_redelivered:
             for each in failed:
                 each.redelivered += 1
@@ -228,19 +223,21 @@ class Failures(Generic[R]):
         """
         if self._returned_from and self._returned_from <= refused.seq:
             return
-        if self._returned_from is not None:
-            self._returned_from = refused.seq
-        back, changed = self._return_from(receiver.queue, refused)
-        self._attempt_notes.note(receiver, back, now, RETURNED, code=code.text)
+        back, changed = self._return_from(receiver, refused, code, now)
         self._ledger.returned(receiver, back, [each for each in changed if each is not refused])
 
     def _return_from(
-        self, queue: CallbackQueue, refused: Entry
+        self, receiver: R, refused: Entry, code: ErrorCode, now: float
     ) -> tuple[list[Entry], Collection[Entry]]:
         """Return entries to the queue, from the refused one on; also return all changed ones."""
+        if self._returned_from is not None:
+            self._returned_from = refused.seq
+        queue = receiver.queue
         # Acks of earlier batches no longer settle the entries that were already returned.
         unbatched = [e for e in queue.returned.values() if e.batch and e.seq >= refused.seq]
         back = queue.return_from(refused.seq)
+        others = [each for each in back if each is not refused]
+        self._attempt_notes.note(receiver, others, now, RETURNED, code=code.text)
         return back, dict.fromkeys((*unbatched, *back, refused)).keys()
 
     def _steer(
