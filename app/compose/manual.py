@@ -31,8 +31,8 @@ def errors_for_clients(settings: Settings) -> str:
 
 def errors_page(settings: Settings, own_url: str) -> str:
     """Return where the page of errors is: here, elsewhere, as published, or in the sources."""
-    url = docs_url(settings)
-    if url == PREFIX:
-        # A Unix socket has no address for browsers.
-        url = f"{own_url}{PREFIX}" if own_url.startswith("http") else PREFIX
-    return f"{url}{PAGE}" if url else published(ERRORS) or ERRORS
+    page = errors_for_clients(settings)
+    # A Unix socket has no address for browsers.
+    if docs_url(settings) == PREFIX and own_url.startswith("http"):
+        return f"{own_url}{page}"
+    return page or published(ERRORS) or ERRORS

@@ -209,15 +209,20 @@ def test_a_server_that_loses_its_shard_gives_its_connections_to_one_that_serves(
     until(lambda: host.notes().count("parts from shard 1") == 1)
 
 
-def test_connections_of_the_last_server_that_loses_its_shard_wait_for_a_door(stage: Stage) -> None:
-    stage.constants(claimed={"_PARTED_S": LIMIT_S})
-    begun(stage)
+def lose_all(stage: Stage) -> None:
+    """Lose both shards to other hosts, one after the other."""
     claim_less(stage, 4)
     stage.plan(shards=6, claims=[4], loses=[1])
     until(lambda: stage.notes().count("adopts") == 1)
     claim_less(stage, loses=[1])
     stage.plan(shards=6, claims=[], loses=CLAIMED)
     until(lambda: last_had(stage) == "has [] serving []")
+
+
+def test_connections_of_the_last_server_that_loses_its_shard_wait_for_a_door(stage: Stage) -> None:
+    stage.constants(claimed={"_PARTED_S": LIMIT_S})
+    begun(stage)
+    lose_all(stage)
     stage.plan(shards=6, claims=[6], loses=CLAIMED)
     until(lambda: stage.notes().count("adopts") == 2)
     until(lambda: last_had(stage) == "has [6] serving [6]")
@@ -226,12 +231,7 @@ def test_connections_of_the_last_server_that_loses_its_shard_wait_for_a_door(sta
 def test_connections_do_not_wait_forever(stage: Stage) -> None:
     stage.constants(claimed={"_PARTED_S": 0.1})
     begun(stage)
-    claim_less(stage, 4)
-    stage.plan(shards=6, claims=[4], loses=[1])
-    until(lambda: stage.notes().count("adopts") == 1)
-    claim_less(stage, loses=[1])
-    stage.plan(shards=6, claims=[], loses=CLAIMED)
-    until(lambda: last_had(stage) == "has [] serving []")
+    lose_all(stage)
     # The supervisor looks once a second.
     time.sleep(2.0)
     stage.plan(shards=6, claims=[6], loses=CLAIMED)
